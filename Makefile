@@ -19,9 +19,11 @@ demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
-# Most tests wait for times and servers, so six of a package run at once, whatever the number of processors. The longest packages begin.
-# The other modules come after them: beside several brokers, another takes half a minute to connect to at a load of 10.
-GOTEST := go test -race -timeout 60m -parallel 6
+# Most tests wait for times and servers, so twelve of a package run at once, whatever the number of processors. The longest packages
+# begin. The other modules come after them: beside several brokers, another takes half a minute to connect to at a load of 10.
+GOTEST := go test -race -timeout 60m -parallel 12
+# Packages with tests of a tier, the longest first.
+packages = ./rabbitmq ./conformance $$(go list -f '{{.Dir}}' ./... | while read -r dir; do grep -qs 'testenv[.]$(1)' $$dir/*_test.go && echo $$dir; done)
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
@@ -30,8 +32,10 @@ test: tools check ## Test every package and every store in its default mode, wit
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
-test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
-	@$(MAKE) --no-print-directory test-root test-all-modules
+test-all: tools-all check ## The same, and without the race detector all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
+	@env -u DELAYQ_TESTS $(MAKE) --no-print-directory test-root
+	go test -timeout 60m -parallel 16 $(call packages,All)
+	@$(MAKE) --no-print-directory test-all-modules
 	@$(MAKE) --no-print-directory api
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
@@ -61,7 +65,7 @@ test-all-modules:
 
 .PHONY: nightly
 nightly: tools-all ## What takes minutes a test, long chaos, soak, flakes, newer servers (as root, six hours)
-	$(GOTEST) -count=1 $$(grep -rl --include='*_test.go' 'testenv[.]Nightly' . | xargs -n1 dirname | sort -u)
+	$(GOTEST) $(call packages,All)
 	@$(MAKE) --no-print-directory chaos
 	@$(MAKE) --no-print-directory soak
 	@$(MAKE) --no-print-directory flakes

@@ -64,7 +64,10 @@ func TestRights(t *testing.T) {
 			h := redisHarness(func() redis.UniversalClient { return redis.NewClient(asWorker(server)) }, open)
 			h.Leftovers = nil // KEYS is not for workers
 			h.Parallel, h.Patience = true, patience
-			conformance.Run(t, h)
+			conformance.RunSome(t, h, func(c conformance.Check) bool { return c.Alone })
+			t.Parallel()
+			conformance.RunSome(t, h, func(c conformance.Check) bool { return !c.Alone })
 		})
 	}
+	t.Parallel()
 }

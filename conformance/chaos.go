@@ -38,6 +38,7 @@ func randomCancellations(t *testRun) {
 		for ls := t.letters(); len(ls) > 0; ls = t.letters() {
 			ids := each(ls, func(l backend.DeadLetter) string { return l.ID })
 			t.must(errors.Join(t.q.DeleteDead(t.ctx, ids)...), "DeleteDead")
+			t.drain()
 		}
 	}
 	rules := []string{"lost", "duplicated", "linearizable"}
@@ -106,23 +107,28 @@ func (t *testRun) takeSome(dice *rand.Rand, lease time.Duration) error {
 	return err
 }
 
-// drain receives and acknowledges the remaining messages, until Stats counts none, or none is
-// handed out for long.
+// drain receives and acknowledges the remaining messages, until Stats twice counts none: a call that
+// was broken off may still be carried out. A store that does not count is done when it hands out none
+// for long.
 func (t *testRun) drain() {
 	quiet := max(t.Quiet, 20*time.Millisecond)
-	for silent := 0; silent <= 20; silent++ {
+	counts := t.has(backend.CountingScheduled)
+	for silent, none := 0, 0; none < 2 && (counts || silent <= 20); silent++ {
 		ctx, cancel := context.WithTimeout(t.ctx, quiet)
 		ds, err := t.q.Receive(ctx, 100, t.lease())
 		cancel()
 		if err == nil {
-			silent = 0
+			silent, none = 0, 0
 			t.ack(ds...)
 			continue
 		}
 		t.want(err, context.DeadlineExceeded, "draining")
-		if t.has(backend.CountingScheduled) {
+		if counts {
+			quiet = min(2*quiet, time.Second) // a busy server may take that long for a look
 			if s := t.stats(); s.Scheduled+s.Ready+s.InFlight == 0 {
-				return
+				none++
+			} else {
+				none = 0
 			}
 		}
 	}

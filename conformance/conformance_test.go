@@ -79,6 +79,8 @@ const patience = time.Minute
 // defaultModes are the backends whose checks run in the tier testenv.Default.
 var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres"}
 
+// TestConformance runs the checks that must be alone, one backend after another, and then all others
+// at the same time: most of them wait.
 func TestConformance(t *testing.T) {
 	all := backends(t)
 	for _, name := range defaultModes {
@@ -102,9 +104,12 @@ func TestConformance(t *testing.T) {
 			if !h.Virtual { // a busy machine; where time is virtual, a lost wake-up cannot hide behind a poll
 				h.Slack = max(h.Slack, 5*time.Second)
 			}
-			conformance.Run(t, h)
+			conformance.RunSome(t, h, func(c conformance.Check) bool { return c.Alone })
+			t.Parallel()
+			conformance.RunSome(t, h, func(c conformance.Check) bool { return !c.Alone })
 		})
 	}
+	t.Parallel() // beside the other tests of the package
 }
 
 // pinSkips compares the skipped checks with a golden file, so that a lost capability cannot hide as

@@ -2,6 +2,9 @@ package conformance
 
 import "context"
 
+// RunSome runs some checks as Run does.
+var RunSome = runSome
+
 // ReplaceRounds runs the check replace-race with so many rounds, with inFlight
 // replace-in-flight-race, and with lossy on a harness whose second client may lose replies.
 func ReplaceRounds(ctx context.Context, h Harness, rounds int, inFlight, lossy bool) error {

@@ -24,6 +24,7 @@ import (
 // page has more than fits, and to redrive all no body is sent.
 func TestLargeDeadLetters(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	n, size := 24, 4<<20
 	if testenv.Runs(t, testenv.Nightly) {
 		n, size = 101, 16<<20-1024 // headers and codecs need some

@@ -12,6 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -98,6 +99,7 @@ func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []
 // TestSuiteCatchesWhereIDsAreMade runs the suite on a store that makes ids, with the faults under
 // it.
 func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
 			vs, err := conformance.Judge(t.Context(), numbering(f), f.Rule)

@@ -440,7 +440,7 @@ func wakeUpAfterLong(t *testRun) {
 	var gone []string
 	if t.has(backend.CancelNotFound) {
 		for i := range 5 {
-			gone = append(gone, t.pushAfter(time.Duration(5-i)*unit))
+			gone = append(gone, t.pushAfter(long-time.Duration(i+1)*long/20)) // late enough for a busy machine to cancel them first
 		}
 	}
 	for _, id := range gone {

@@ -143,8 +143,9 @@ func (b *Backend) ended(ctx context.Context, sent bool, err error) error {
 // try sends a request once. It returns the reply, also with the error that the reply stands for.
 // Without a reply, sent says whether the server may have got the request.
 func (b *Backend) try(ctx context.Context, method, path string, header http.Header, body []byte) (data []byte, sent bool, err error) {
-	var wrote atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
+	// From then on the transport may write the request, also after Do has returned for the end of ctx.
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, method, b.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, fmt.Errorf("making a request: %w", err)
@@ -161,7 +162,7 @@ func (b *Backend) try(ctx context.Context, method, path string, header http.Head
 	}
 	reply, err := b.client.Do(r)
 	if err != nil {
-		if wrote.Load() {
+		if connected.Load() {
 			return nil, true, lostReply(cause(err))
 		}
 		return nil, false, fmt.Errorf("%w: %w", backend.ErrUnavailable, cause(err))

@@ -16,9 +16,11 @@ import (
 // TestConnectionsCut cuts both connections again and again under pushes and acks. Every pushed
 // message comes, no acknowledged one comes again, and no ack settles another message.
 func TestConnectionsCut(t *testing.T) {
-	cuts := 1000
-	if !testenv.Runs(t, testenv.All) {
-		cuts = 50
+	cuts := 50
+	if testenv.Runs(t, testenv.Nightly) {
+		cuts = 1000
+	} else if testenv.Runs(t, testenv.All) {
+		cuts = 300
 	}
 	url, proxy := behindProxy(t, shared(t))
 	q := open(t, url)
@@ -118,6 +120,7 @@ func TestBlackHole(t *testing.T) {
 // The error matches ErrUnavailable or ErrOutcomeUnknown. Without the latter nothing was changed.
 func TestCutCalls(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const most = 24 // replies that a call may need
 	url, proxy := behindProxy(t, vhost(t))
 	b := newBackend(t, url)

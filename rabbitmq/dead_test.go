@@ -47,6 +47,7 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 // TestManyDeadLetters lists thousands in pages of several sizes, and redrives all. The broker's
 // replies take so long that a round trip for each letter would exceed the deadline.
 func TestManyDeadLetters(t *testing.T) {
+	t.Parallel()
 	const n = 3000
 	const within, latency = 100 * time.Second, 50 * time.Millisecond
 	direct := vhost(t)
@@ -163,8 +164,8 @@ func TestConcurrentDeadLetterCalls(t *testing.T) {
 // TestRedriveAllOfOneID redrives letters on two pages of the listing. Three of them have one id.
 func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
-	ctx := deadline(t, patience)
 	b := newBackend(t, vhost(t))
+	ctx := deadline(t, patience)
 	q, err := delayq.New(ctx, "same-id", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
 	must(t, err)
 	for first := 0; first < n; first += n / 6 {
@@ -197,8 +198,8 @@ func TestRedriveAllOfOneID(t *testing.T) {
 // of another connection, which has to read all of them again.
 func TestPagesOfOneID(t *testing.T) {
 	const n = 60
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	handles := []backend.Queue{openOn(t, newBackend(t, url), "same"), openOn(t, newBackend(t, url), "same")}
 	for range n {
 		must(t, handles[0].Schedule(ctx, message("same", 0))...)

@@ -211,8 +211,8 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 // TestQueueAndExchangeDeleted deletes a queue and the exchange that it is bound to. The next push
 // declares both, and so does the next handle.
 func TestQueueAndExchangeDeleted(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
+	ctx := deadline(t, 60*time.Second)
 	b := newBackend(t, url)
 	pusher, ch := openOn(t, b, "both"), channel(t, url)
 	remove := func() {

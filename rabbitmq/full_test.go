@@ -29,8 +29,8 @@ func refuseMore(ctx context.Context, t *testing.T, server *testenv.RabbitServer,
 func TestWorkersOfAFullQueueStop(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const n = 300
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	b := newBackend(t, server.VhostURL(vhost))
 	q, err := delayq.New(ctx, "full", delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
@@ -75,6 +75,7 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 // when the queue has room.
 func TestNackToAFullQueue(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	for what, c := range map[string]struct {
 		giveBack backend.Return
 		attempt  int
@@ -83,8 +84,8 @@ func TestNackToAFullQueue(t *testing.T) {
 		"release": {backend.Return{Untouched: true}, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
-			ctx := deadline(t, time.Minute)
 			server, vhost := sharedVhost(t)
+			ctx := deadline(t, patience)
 			q := openOn(t, newBackend(t, server.VhostURL(vhost)), "full")
 			must(t, q.Schedule(ctx, message("first", 0))...)
 			d := receiveOne(ctx, t, q, "first")

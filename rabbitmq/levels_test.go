@@ -188,8 +188,8 @@ func TestFixed(t *testing.T) {
 func TestFixedNack(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const fixed = 400 * time.Millisecond
-	ctx := deadline(t, 60*time.Second)
 	q := open(t, vhost(t), rabbitmq.Fixed(fixed))
+	ctx := deadline(t, 60*time.Second)
 	must(t, q.Schedule(ctx, message("m", 0))...)
 	for _, delay := range []time.Duration{time.Millisecond, fixed, fixed + fixed/2} {
 		d := receiveOne(ctx, t, q, "m")

@@ -234,8 +234,8 @@ func TestUserHeadersNamedLikeKeys(t *testing.T) {
 // enough processor time does: a process has the name of the queue's, until a declaration has failed.
 const takeProcessName = `
 	Name = '%[1]s_%[2]s', Queue = rabbit_misc:r(<<"%[1]s">>, queue, <<"%[2]s">>),
-	Await = fun Again(Result) -> case rabbit_amqqueue:lookup(Queue) of {Result, _} -> ok; _ -> timer:sleep(5), Again(Result) end end,
-	spawn(fun() -> register(Name, self()), Await(ok), Await(error), application:set_env(rabbit, Name, failed) end), timer:sleep(100).`
+	Await = fun Again(Result) -> case rabbit_amqqueue:lookup(Queue) of {Result, _} -> ok; _ -> timer:sleep(1), Again(Result) end end,
+	spawn(fun() -> process_flag(priority, max), register(Name, self()), Await(ok), Await(error), application:set_env(rabbit, Name, failed) end), timer:sleep(100).`
 
 func TestQueueThatDoesNotForm(t *testing.T) {
 	t.Parallel()

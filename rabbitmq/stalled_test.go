@@ -67,6 +67,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 // TestSentCallsOfAStalledBroker has the broker hold back its replies. Calls that were sent have an
 // unknown outcome.
 func TestSentCallsOfAStalledBroker(t *testing.T) {
+	t.Parallel()
 	url, proxy := behindProxy(t, vhost(t))
 	for what, call := range map[string]func(context.Context, backend.Queue, backend.Lease) error{
 		"push": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {

@@ -13,9 +13,10 @@ import (
 // Behind them are messages of a deleted queue, which are moved back.
 func TestBehindSurplus(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const surplus, room = 5200, 10
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	b, other := newBackend(t, url), newBackend(t, url)
 	big, q, ch := openOn(t, b, "big"), openOn(t, other, "orders"), channel(t, url)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // testContext bounds a test's calls, below the time limit of the tests.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
