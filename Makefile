@@ -17,11 +17,12 @@ demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute
 	@.ci/demo-picture
 
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
-# the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
+# the tier to the tests.
 #
 # Most tests wait for times and servers, so twelve of a package run at once, whatever the number of processors. The longest packages
 # begin. The other modules come after them: beside several brokers, another takes half a minute to connect to at a load of 10.
 GOTEST := go test -race -timeout 60m -parallel 12
+FASTER := go test -timeout 60m -parallel 12
 # Packages with tests of a tier, the longest first.
 packages = ./rabbitmq ./conformance $$(go list -f '{{.Dir}}' ./... | while read -r dir; do grep -qs 'testenv[.]$(1)' $$dir/*_test.go && echo $$dir; done)
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
@@ -34,8 +35,8 @@ test: tools check ## Test every package and every store in its default mode, wit
 .PHONY: test-all
 test-all: tools-all check ## The same, and without the race detector all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
 	@env -u DELAYQ_TESTS $(MAKE) --no-print-directory test-root
-	go test -timeout 60m -parallel 16 $(call packages,All)
-	@$(MAKE) --no-print-directory test-all-modules
+	$(FASTER) $(call packages,All)
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-all-modules
 	@$(MAKE) --no-print-directory api
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
@@ -43,7 +44,7 @@ test-all: tools-all check ## The same, and without the race detector all modes, 
 # go test keeps a result though a file outside the test's module has changed, such as a page, compose.yaml or the Dockerfile.
 PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
 
-.PHONY: test-root test-modules test-all-modules
+.PHONY: test-root test-modules test-all-modules test-chaos test-other-modules
 test-root:
 	$(GOTEST) ./rabbitmq ./conformance ./...
 
@@ -51,14 +52,17 @@ test-modules:
 	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
 	cd examples/listbackend && $(GOTEST) -run '/virtual' ./...
 
-test-all-modules:
-	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
-	cd examples/listbackend && $(GOTEST) ./...
+# The longest one goes beside the others.
+test-all-modules: test-chaos test-other-modules
+test-chaos:
 	cd chaos && go vet ./... && go test -count=1 -timeout 60m -parallel 4 ./...
-	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 60m ./verdict
-	cd adapters/watermill && go vet ./... && $(GOTEST) ./...
-	cd adapters/gocloud && go vet ./... && $(GOTEST) ./...
+test-other-modules:
+	cd cmd/delayq && $(FASTER) ./... && $(PAGES)
+	cd examples/listbackend && $(FASTER) ./...
+	cd adapters/watermill && go vet ./... && $(FASTER) ./...
+	cd adapters/gocloud && go vet ./... && $(FASTER) ./...
 	cd dashboard/browsertest && go vet ./... && go test -count=1 -timeout 60m ./...
+	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 60m ./verdict
 	cd docs/check && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd bench/report && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd internal/testenv/container && go vet ./...

@@ -75,16 +75,10 @@ func urlOptions(query url.Values, secure bool) (opts []Option, err error) {
 			} else {
 				opts = append(opts, Timeout(d))
 			}
-		case "tls_ca":
-			files.CA = value
-		case "tls_cert":
-			files.Cert = value
-		case "tls_key":
-			files.Key = value
-		case "tls_server_name":
-			files.ServerName = value
 		default:
-			return nil, backend.Invalid("URL parameter", k, "wait, timeout, and tls_ca, tls_cert, tls_key or tls_server_name with delayq+https")
+			if !files.Set(k, value) {
+				return nil, backend.Invalid("URL parameter", k, "wait, timeout, and tls_ca, tls_cert, tls_key or tls_server_name with delayq+https")
+			}
 		}
 	}
 	if files == (tlsfiles.Files{}) {

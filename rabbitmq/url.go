@@ -101,8 +101,6 @@ func readParams(u *url.URL) (opts []Option, err error) {
 		return opts, nil
 	case u.Scheme != "rabbitmqs":
 		return nil, backend.Invalid("URL scheme", u.Scheme, "rabbitmqs with TLS parameters")
-	case (files.Cert == "") != (files.Key == ""):
-		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
 	}
 	config, err := files.Config()
 	return append(opts, TLS(config)), err
@@ -144,15 +142,8 @@ func readParam(name, value string, files *tlsfiles.Files) (Option, error) {
 		return withSwitch(name, value, Classic)
 	case "delayed_exchange":
 		return withSwitch(name, value, DelayedExchange)
-	case "tls_ca":
-		files.CA = value
-	case "tls_cert":
-		files.Cert = value
-	case "tls_key":
-		files.Key = value
-	case "tls_server_name":
-		files.ServerName = value
-	default:
+	}
+	if !files.Set(name, value) {
 		return nil, backend.Invalid("URL parameter", name, "one of "+strings.Join(paramNames, ", "))
 	}
 	return nothing, nil

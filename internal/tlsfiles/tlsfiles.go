@@ -14,6 +14,23 @@ import (
 // value verifies servers by the system's certificates.
 type Files struct{ CA, Cert, Key, ServerName string }
 
+// Set sets the value of a parameter. It reports false for a parameter that is none of these.
+func (f *Files) Set(parameter, value string) bool {
+	switch parameter {
+	case "tls_ca":
+		f.CA = value
+	case "tls_cert":
+		f.Cert = value
+	case "tls_key":
+		f.Key = value
+	case "tls_server_name":
+		f.ServerName = value
+	default:
+		return false
+	}
+	return true
+}
+
 // Config reads the files. Its errors match backend.ErrInvalid and name the parameter and the file.
 func (f Files) Config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
@@ -27,7 +44,10 @@ func (f Files) Config() (*tls.Config, error) {
 			return nil, backend.Invalid("URL parameter tls_ca", f.CA, "a file with certificates in PEM")
 		}
 	}
-	if f.Cert != "" || f.Key != "" {
+	switch {
+	case (f.Cert == "") != (f.Key == ""):
+		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
+	case f.Cert != "":
 		pair, err := f.pair()
 		if err != nil {
 			return nil, backend.Invalid("URL parameter tls_cert", f.Cert, "a PEM file that can be read, with its key in tls_key: "+err.Error())
