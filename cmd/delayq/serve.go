@@ -33,6 +33,8 @@ type serveCommand struct {
 	DeadAge   time.Duration `name:"dead-max-age" default:"90d" placeholder:"DURATION" help:"Delete older dead letters; 0s keeps them."`
 	DeadCount int           `name:"dead-max-count" default:"100000" placeholder:"N" help:"Keep that many dead letters of a queue; 0 keeps all."`
 	Verbose   bool          `help:"Show the library's own log on standard error."`
+
+	Webhooks webhookFlags `embed:""`
 }
 
 // Help is the text between the summary and the flags.
@@ -90,12 +92,17 @@ func (c *serveCommand) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
+	posts, closeQueues, err := c.Webhooks.open(ctx, b, (&namedQueue{Verbose: c.Verbose}).logger(std, slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeQueues()) }()
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen=%s: %w", c.Listen, err)
 	}
 	c.announce(std, l, b)
-	return s.Serve(ctx, l, config)
+	return beside(ctx, func(ctx context.Context) error { return s.Serve(ctx, l, config) }, posts)
 }
 
 func (c *serveCommand) options(std streams) ([]server.Option, error) {

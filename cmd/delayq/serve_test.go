@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -137,19 +139,26 @@ func TestServeWrongUsage(t *testing.T) {
 	bad := filepath.Join(dir, "bad")
 	mustDo(t, os.WriteFile(bad, []byte("a b c\n"), 0o600))
 	for args, want := range map[string]string{
-		"--listen=0.0.0.0:0":                       "needs --tokens, or --no-tokens",
-		"--listen=:0":                              "needs --tokens, or --no-tokens",
-		"--listen=8090":                            "ADDRESS:PORT",
-		"--tokens=x --no-tokens":                   "one of them",
-		"--tls-cert=x":                             "both or neither",
-		"--tls-cert=x --tls-key=y":                 "--tls-cert and --tls-key",
-		"--tokens=" + bad:                          "64 hexadecimal digits",
-		"--tokens=" + filepath.Join(dir, "nosuch"): "no such file",
-		"--max-batch=0":                            "allowed is 1 to 10000",
-		"--url=redis://127.0.0.1:1":                "connection refused",
-		"--max-wait=1ms":                           "allowed is 1s to 10m",
-		"--url=nosuch://x/q":                       "unknown URL scheme",
-		"--dead-max-age=-1s":                       "DeadLetterRetention",
+		"--listen=0.0.0.0:0":                                "needs --tokens, or --no-tokens",
+		"--listen=:0":                                       "needs --tokens, or --no-tokens",
+		"--listen=8090":                                     "ADDRESS:PORT",
+		"--tokens=x --no-tokens":                            "one of them",
+		"--tls-cert=x":                                      "both or neither",
+		"--tls-cert=x --tls-key=y":                          "--tls-cert and --tls-key",
+		"--tokens=" + bad:                                   "64 hexadecimal digits",
+		"--tokens=" + filepath.Join(dir, "nosuch"):          "no such file",
+		"--max-batch=0":                                     "allowed is 1 to 10000",
+		"--url=redis://127.0.0.1:1":                         "connection refused",
+		"--max-wait=1ms":                                    "allowed is 1s to 10m",
+		"--url=nosuch://x/q":                                "unknown URL scheme",
+		"--dead-max-age=-1s":                                "DeadLetterRetention",
+		"--webhook=mail":                                    "QUEUE=URL",
+		"--webhook=mail=ftp://x":                            "an absolute http or https URL",
+		"--webhook=a=http://x --webhook=a=http://y":         "one of each queue",
+		"--webhook-allow=http://x":                          "QUEUE=URL",
+		"--webhook=a=http://x --webhook-timeout=0":          "allowed is 1s to 10m",
+		"--webhook=a=http://x --webhook-workers=0":          "Workers",
+		"--webhook=a=http://x --webhook-secret-file=" + bad: "24 bytes or more",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
 		r.wantCode(t, exitUnusable)
@@ -220,4 +229,61 @@ func TestServeStops(t *testing.T) {
 		_ = c.Close()
 		t.Error("it still listens")
 	}
+}
+
+// The server posts messages to URLs, tries again, and lets a running request end.
+func TestServeWebhooks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	mustDo(t, os.WriteFile(secret, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"), 0o600))
+	got, goOn := make(chan string, 10), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- fmt.Sprintf("%s %s attempt %s signed %t", r.URL, body, r.Header.Get("delayq-attempt"), strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,"))
+		switch {
+		case string(body) == "busy" && r.Header.Get("delayq-attempt") == "1":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case string(body) == "slow":
+			<-goOn
+		}
+	}))
+	defer receiver.Close()
+	s := startServe(t, dir, "--webhook=mail="+receiver.URL+"/mail", "--webhook-allow=notes="+receiver.URL+"/notes", "--webhook-secret-file="+secret, "--webhook-retry=0s")
+	mail, notes := "delayq+"+s.url+"/mail", "delayq+"+s.url+"/notes"
+	want := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			select {
+			case request := <-got:
+				if request != text {
+					t.Fatalf("posted: %s; want %s", request, text)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("not posted: %s", text)
+			}
+		}
+	}
+	runOK(t, "push", mail, "busy", "--after=50ms")
+	want("/mail busy attempt 1 signed true", "/mail busy attempt 2 signed true")
+	runOK(t, "push", notes, "one", "--header=webhook-url="+receiver.URL+"/notes/17")
+	want("/notes/17 one attempt 1 signed true")
+	runOK(t, "push", notes, "two", "--header=webhook-url="+receiver.URL+"/admin", "--id=elsewhere")
+	until(t, "dead letter", func() bool { return strings.Contains(delayqRun(t, "dead", "list", notes).stdout, "elsewhere") })
+	runOK(t, "push", mail, "slow")
+	want("/mail slow attempt 1 signed true")
+	mustDo(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	until(t, "end of the listener", func() bool {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		return err != nil || c.Close() != nil
+	})
+	close(goOn)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, s.said)
+	}
+	s = startServe(t, dir)
+	if out := runOK(t, "stats", "delayq+"+s.url+"/mail", "--json").stdout; !strings.Contains(out, `"in_flight":0`) || !strings.Contains(out, `"ready":0`) {
+		t.Errorf("after the end: %s", out)
+	}
+	s.stop(t)
 }

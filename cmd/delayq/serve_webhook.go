@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/webhook"
+)
+
+// webhookFlags have the server post the messages of some queues to URLs.
+type webhookFlags struct {
+	To          []string      `name:"webhook" sep:"none" placeholder:"QUEUE=URL" help:"Post each message of a queue to a URL when it is due. May be given several times."`
+	Allow       []string      `name:"webhook-allow" sep:"none" placeholder:"QUEUE=URL" help:"Post a message of a queue to the URL in its header webhook-url, if that begins with this one. May be given several times."`
+	SecretFile  string        `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secret in this file: 24 bytes or more, or whsec_ and the base64 of as many."`
+	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
+	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
+	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
+	MaxAttempts int           `name:"webhook-max-attempts" default:"25" placeholder:"N" help:"After how many failures a message is dead; 0 is never."`
+}
+
+// open returns a function that posts the messages of a queue until its context ends, for each queue.
+func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Logger) (_ []func(context.Context) error, close func() error, err error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	consuming := []delayq.ConsumeOption{delayq.Workers(f.Workers), delayq.MaxAttempts(f.MaxAttempts)}
+	if f.Retry.policy != nil {
+		consuming = append(consuming, delayq.Retry(f.Retry.policy))
+	}
+	var queues []delayq.Queue
+	close = func() (err error) {
+		for _, q := range queues {
+			err = errors.Join(err, q.Close())
+		}
+		return err
+	}
+	var posts []func(context.Context) error
+	for name, opts := range options {
+		h, err := webhook.New(opts...)
+		if err == nil {
+			err = delayq.ValidateConsumeOptions(consuming...)
+		}
+		var q delayq.Queue
+		if err == nil {
+			q, err = delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLogger(log))
+		}
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), close())
+		}
+		queues = append(queues, q)
+		posts = append(posts, func(ctx context.Context) error { return q.Consume(ctx, h, consuming...) })
+	}
+	return posts, close, nil
+}
+
+// options returns those of each queue.
+func (f webhookFlags) options() (map[string][]webhook.Option, error) {
+	byQueue := make(map[string][]webhook.Option)
+	for _, text := range f.To {
+		name, url, ok := strings.Cut(text, "=")
+		if _, twice := byQueue[name]; !ok || name == "" || twice {
+			return nil, errors.New("--webhook: allowed is QUEUE=URL, one of each queue")
+		}
+		byQueue[name] = []webhook.Option{webhook.To(url)}
+	}
+	for _, text := range f.Allow {
+		name, url, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, errors.New("--webhook-allow: allowed is QUEUE=URL")
+		}
+		byQueue[name] = append(byQueue[name], webhook.Allow(url))
+	}
+	if len(byQueue) == 0 {
+		return nil, nil
+	}
+	more := []webhook.Option{webhook.Timeout(f.Timeout)}
+	if f.SecretFile != "" {
+		secret, err := os.ReadFile(f.SecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
+		}
+		more = append(more, webhook.Secret(strings.TrimSpace(string(secret))))
+	}
+	for name := range byQueue {
+		byQueue[name] = append(byQueue[name], more...)
+	}
+	return byQueue, nil
+}
+
+// beside runs the posts beside a server, and ends both together. Messages that are being posted have
+// the time that Consume gives them.
+func beside(ctx context.Context, serve func(context.Context) error, posts []func(context.Context) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	errs := make([]error, len(posts))
+	var running sync.WaitGroup
+	for i, post := range posts {
+		running.Go(func() {
+			defer end()
+			errs[i] = post(ctx)
+		})
+	}
+	err := serve(ctx)
+	end()
+	running.Wait()
+	return errors.Join(append(errs, err)...)
+}

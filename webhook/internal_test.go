@@ -1,0 +1,63 @@
+package webhook
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"testing"
+)
+
+// TestSignature has the vector of the libraries of Standard Webhooks.
+func TestSignature(t *testing.T) {
+	var s settings
+	if err := Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")(&s); err != nil {
+		t.Fatal(err)
+	}
+	const want = "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	if got := sign(s.secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
+func TestRefusedAddresses(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true, "0.0.0.0": true, "::": true, "169.254.169.254": true,
+		"::ffff:169.254.169.254": true, "fe80::1": true, "fe80::1%eth0": true, "224.0.0.1": true, "ff02::1": true,
+		"10.0.0.1": false, "192.0.2.1": false, "2001:db8::1": false, "fd00::1": false,
+	} {
+		if got := refused(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %t; want %t", address, got, want)
+		}
+		if err := check("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 80).String(), nil); (err != nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestOwnAddress connects to this machine. Only a target that names the loopback goes there.
+func TestOwnAddress(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	to := func(text string) *url.URL {
+		u, err := parse("To", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	post := func(s *settings) error {
+		reply, err := newClient(s).Post(server.URL, "text/plain", http.NoBody)
+		if err == nil {
+			err = reply.Body.Close()
+		}
+		return err
+	}
+	if err := post(&settings{to: to("http://example.org")}); !errors.Is(err, errRefused) {
+		t.Errorf("posting to the loopback: %v", err)
+	}
+	if err := post(&settings{to: to("http://example.org"), allowed: []*url.URL{to(server.URL)}}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
+)
+
+// URLHeader is the header of a message that names where it goes, see [Allow].
+const URLHeader = "webhook-url"
+
+const (
+	defaultTimeout = 30 * time.Second
+	minSecret      = 24 // bytes, as Standard Webhooks has it
+	secretPrefix   = "whsec_"
+)
+
+type settings struct {
+	to      *url.URL
+	allowed []*url.URL
+	secret  []byte
+	timeout time.Duration
+}
+
+// An Option changes a setting of [New].
+type Option func(*settings) error
+
+// To sets where messages go that name no URL themselves: an absolute http or https URL without a
+// login. It may have a query.
+func To(target string) Option {
+	return func(s *settings) (err error) {
+		s.to, err = parse("To", target)
+		return err
+	}
+}
+
+// Allow lets messages name a URL in their header [URLHeader] that begins with one of these: the same
+// scheme, host and port, and the same path or one below it.
+func Allow(prefixes ...string) Option {
+	return func(s *settings) error {
+		for _, prefix := range prefixes {
+			u, err := parse("Allow", prefix)
+			if err != nil {
+				return err
+			}
+			if u.RawQuery != "" {
+				return backend.Invalid("Allow", hidden(u), "a URL without a query")
+			}
+			s.allowed = append(s.allowed, u)
+		}
+		return nil
+	}
+}
+
+// Secret signs the requests: 24 bytes or more, or whsec_ and the base64 of as many.
+func Secret(secret string) Option {
+	return func(s *settings) (err error) {
+		const allowed = `24 bytes or more, or "whsec_" and the base64 of as many`
+		s.secret = []byte(secret)
+		if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {
+			if s.secret, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+				return backend.Invalid("Secret", valid.Described("that is no base64"), allowed)
+			}
+		}
+		if len(s.secret) < minSecret {
+			return backend.Invalid("Secret", valid.Described("that is shorter"), allowed)
+		}
+		return nil
+	}
+}
+
+// Timeout bounds a request, 1 s to 10 min: 30 s by default.
+func Timeout(d time.Duration) Option {
+	return func(s *settings) error {
+		s.timeout = d
+		if d < time.Second || d > 10*time.Minute {
+			return backend.Invalid("Timeout", d, "1s to 10m")
+		}
+		return nil
+	}
+}
+
+// parse reads a URL. A path with dots or empty parts is rejected: the receiver may take it for
+// another one.
+func parse(what, text string) (*url.URL, error) {
+	const allowed = "an absolute http or https URL without a login and a fragment, and without . or .. in its path"
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, backend.Invalid(what, valid.Described("that is no URL"), allowed)
+	}
+	plain := u.Scheme == "http" || u.Scheme == "https"
+	if !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
+		return nil, backend.Invalid(what, hidden(u), allowed)
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u, nil
+}
+
+// address is what the transport connects to.
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = u.Scheme
+	}
+	port = cmp.Or(map[string]string{"http": "80", "https": "443"}[port], port)
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// isClean reports whether all readers agree on the parts of the path.
+func isClean(u *url.URL) bool {
+	if strings.ContainsAny(u.Path, "\\\x00") || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") {
+		return false
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if part == "." || part == ".." {
+			return false
+		}
+	}
+	return !strings.Contains(u.Path, "//")
+}
+
+// hidden is a URL without its login and query, which may be secrets.
+func hidden(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return shown.String()
+}
+
+// begins reports whether u is prefix or below it.
+func begins(u, prefix *url.URL) bool {
+	if u.Scheme != prefix.Scheme || address(u) != address(prefix) {
+		return false
+	}
+	dir := strings.TrimSuffix(prefix.Path, "/")
+	rest, ok := strings.CutPrefix(u.Path, dir)
+	return ok && (rest == "" || rest[0] == '/')
+}
