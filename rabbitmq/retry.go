@@ -47,16 +47,21 @@ func (b *backoff) next() time.Duration {
 	return half + rand.N(half)
 }
 
+// tries is how often a call is made at least before an internal error of the broker is returned: on a
+// busy machine one may take longer than refusedFor.
+const tries = 5
+
 // patiently calls do again, with pauses and for up to refusedFor, while the broker returns an
 // internal error. A broker without enough processor time returns one for a new quorum queue whose
 // members do not find one another in time ("cluster_not_formed"). It closes the connection then.
-func patiently(ctx context.Context, do func() error) error {
-	began := time.Now()
-	err := do()
-	for retry := (backoff{5 * firstPause, time.Second}); refusedWith(err, amqp.InternalError) && time.Since(began) < refusedFor && sleep(ctx, retry.next()); {
+func patiently(ctx context.Context, do func() error) (err error) {
+	retry, began := backoff{5 * firstPause, time.Second}, time.Now()
+	for n := 1; ; n++ {
 		err = do()
+		if !refusedWith(err, amqp.InternalError) || n >= tries && time.Since(began) >= refusedFor || !sleep(ctx, retry.next()) {
+			return err
+		}
 	}
-	return err
 }
 
 // sleep waits, and returns false if the context ends before.
