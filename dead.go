@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/paging"
 	"github.com/delayq/delayq/internal/settle"
 	"github.com/delayq/delayq/internal/trim"
 	"github.com/delayq/delayq/internal/valid"
@@ -34,32 +35,7 @@ func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letter
 
 // All ranges over all dead letters, the oldest death first. It ends after the first error.
 func (l DeadLetters) All(ctx context.Context) iter.Seq2[DeadLetter, error] {
-	return pages(ctx, l.List, pageOfDead)
-}
-
-// pages ranges over the items of all pages.
-func pages[T any](
-	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int,
-) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for cursor := ""; ; {
-			page, next, err := list(ctx, cursor, limit)
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, item := range page {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if next == "" {
-				return
-			}
-			cursor = next
-		}
-	}
+	return paging.All(ctx, l.List, pageOfDead)
 }
 
 const (
@@ -127,28 +103,14 @@ func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
 		if err := valid.UserHeaders(f.Headers, l.q.traits); err != nil {
 			return nil, err
 		}
-		for d, err := range pages(ctx, l.q.store.ListDead, pageOfDead) {
-			if err != nil {
-				return ids, err
-			}
-			if f.Matches(d) {
-				ids = append(ids, d.ID)
-			}
-		}
-		return ids, nil
+		return paging.Select(ctx, l.q.store.ListDead, pageOfDead, func(d DeadLetter) (string, bool) { return d.ID, f.Matches(d) })
 	}
 }
 
 // ids lists the ids of all dead letters. Where the store lacks [Deduplicating], letters may share an
 // id.
 func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
-	for id, err := range pages(ctx, l.q.store.ListDeadIDs, pageOfIDs) {
-		if err != nil {
-			return ids, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
+	return paging.Select(ctx, l.q.store.ListDeadIDs, pageOfIDs, func(id string) (string, bool) { return id, true })
 }
 
 // all lists ids, and then redrives or deletes these letters in batches. It returns for how many

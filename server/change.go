@@ -80,7 +80,9 @@ func (c *request) pause() (any, error) {
 		return nil, err
 	}
 	if !p.Until.IsZero() {
-		err = valid.Due(p.Until)
+		if valid.Due(p.Until) != nil {
+			err = backend.Invalid("until", p.Until, "a time from 1970 to 2200")
+		}
 	} else if p.For != 0 {
 		err = valid.PauseFor(p.For)
 	}

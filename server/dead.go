@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/paging"
 	"github.com/delayq/delayq/internal/valid"
 	"github.com/delayq/delayq/internal/wire"
 )
@@ -102,20 +103,9 @@ func (c *request) letters(do func(q backend.Queue, ctx context.Context, ids []st
 // filtered lists the ids before it changes anything, so that no letter that dies again is changed
 // twice.
 func (c *request) filtered(f filter, do func(q backend.Queue, ctx context.Context, ids []string) []error) (any, error) {
-	var ids []string
-	for cursor := ""; ; {
-		page, next, err := c.q.ListDead(c.ctx, cursor, min(defaultPage, c.batch))
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range page {
-			if f.matches(l) {
-				ids = append(ids, l.ID)
-			}
-		}
-		if cursor = next; next == "" {
-			break
-		}
+	ids, err := paging.Select(c.ctx, c.q.ListDead, min(defaultPage, c.batch), func(l backend.DeadLetter) (string, bool) { return l.ID, f.matches(l) })
+	if err != nil {
+		return nil, err
 	}
 	changed := 0
 	for some := range slices.Chunk(ids, c.batch) {

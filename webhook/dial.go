@@ -44,7 +44,7 @@ func newClient(s *settings) *http.Client {
 				}
 				return checked.DialContext(ctx, network, addr)
 			},
-			TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxRead,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

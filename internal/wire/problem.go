@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -113,6 +115,14 @@ func New(code, detail string) *Problem {
 	return &Problem{Type: TypePrefix + code, Title: k.title, Status: k.status, Code: code, Detail: detail}
 }
 
+// fields are the names in JSON of arguments that have others in Go.
+var fields = map[string]string{
+	"UniqueFor": "unique_for", "Replace": "replace", "AfterInFlight": "replace_after_in_flight", "MaxWait": "max_wait", "Spread": "spread",
+	"delay": "after", "due time": "due", "header key": "headers", "Attempts": "limits.attempts", "HandlerTimeout": "limits.handler_timeout",
+	"ExpiresAfter": "limits.expires_after", "Expires": "limits.expires", "DeadLetterExpired": "limits.dead_letter_expired",
+	"PauseFor": "for", "PauseUntil": "until",
+}
+
 // ProblemOf returns the problem that says what an error says.
 func ProblemOf(err error) *Problem {
 	p := New(codeOf(err), err.Error())
@@ -121,7 +131,8 @@ func ProblemOf(err error) *Problem {
 	var unsupported *backend.UnsupportedError
 	switch {
 	case errors.As(err, &invalid):
-		p.Field, p.Value, p.Allowed = invalid.What, invalid.Value, invalid.Allowed
+		p.Field, p.Value, p.Allowed = cmp.Or(fields[invalid.What], invalid.What), invalid.Value, invalid.Allowed
+		p.Detail = strings.Replace(p.Detail, "invalid "+invalid.What, "invalid "+p.Field, 1)
 	case errors.As(err, &unsupported):
 		p.Backend, p.Operation = unsupported.Backend, unsupported.Op
 	}
