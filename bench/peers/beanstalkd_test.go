@@ -28,7 +28,7 @@ func lacksBeanstalkd() error {
 // beanstalkdSettings are settings that its documentation offers. Delays are whole seconds from the
 // moment of the put; go-beanstalk cuts them, so that jobs are up to a second early.
 type beanstalkdSettings struct {
-	binlog bool // -b: jobs survive the end of the server, but for the last 50 ms
+	binlog testenv.Binlog
 	// producers share a connection and do not wait for one another's replies; a batch is one write
 	pipelined bool
 	roundUp   bool // delays, so that no job is early, and all are up to a second late
@@ -207,7 +207,7 @@ func (s *beanstalkdSystem) left(context.Context) (n int64, err error) {
 func (s *beanstalkdSystem) weigh(tb testing.TB) weight {
 	tb.Helper()
 	w := weight{memory: resident(tb, s.Pid())}
-	if s.binlog {
+	if s.binlog != testenv.NoBinlog {
 		w.disk = filesIn(tb, s.Dir())
 	}
 	return w

@@ -2,6 +2,8 @@ package peers
 
 import (
 	"context"
+	"log/slog"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 
@@ -11,12 +13,14 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/bench/internal/load"
+	"github.com/delayq/delayq/httpclient"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/server"
 	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
@@ -111,6 +115,24 @@ func (p purged) clear(tb testing.TB) {
 func openSQLite(tb testing.TB) system {
 	tb.Helper()
 	return purged{openQueue(tb, sqlite.New(filepath.Join(tb.TempDir(), "queue.db")))}
+}
+
+// openServe is sqlite behind a server, as delayq serve is, over connections of the loopback.
+func openServe(tb testing.TB) system {
+	tb.Helper()
+	store := sqlite.New(filepath.Join(tb.TempDir(), "queue.db"))
+	s, err := server.New(store, server.WithLogger(slog.New(slog.DiscardHandler)))
+	load.Must(tb, err)
+	h := httptest.NewServer(s)
+	tb.Cleanup(func() {
+		s.Drain()
+		h.Close()
+		s.Close()
+		load.Must(tb, store.Close())
+	})
+	client, err := httpclient.Dial(context.Background(), h.URL)
+	load.Must(tb, err)
+	return purged{openQueue(tb, client)}
 }
 
 func openPostgres(tb testing.TB) system {

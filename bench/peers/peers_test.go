@@ -8,7 +8,7 @@
 //
 // The sides take turns, round by round; after the last one each has a line with the median of its
 // rounds, or the better of two. All servers run on this machine and share its processors. Redis has
-// no persistence, beanstalkd has none unless the side says binlog, NATS writes files without fsync,
+// no persistence, beanstalkd has none unless the side says binlog or synced, NATS writes files without fsync,
 // and Postgres syncs each commit unless it is the tuned one. A benchmark fails when delayq breaks a
 // promise, an early, a lost or a repeated message, and never because of a rate or of what a peer
 // does; the goals are in the comments.
@@ -90,6 +90,7 @@ var peers = []peer{
 	{name: "keyspace", open: openKeyspace, ours: true, in: everything},
 	{name: "redisson", open: openRedisson, ours: true, in: everything},
 	{name: "sqlite", open: openSQLite, ours: true, in: pushes | drains | delays},
+	{name: "serve", open: openServe, ours: true, in: pushes | drains | delays},
 	{name: "postgres", open: openPostgres, needs: lacksPostgres, ours: true, in: pushes | drains | delays},
 	{name: "rabbitmq", open: openRabbit, ours: true, in: drains | delays, slow: true, most: 10_000},
 
@@ -109,8 +110,12 @@ var peers = []peer{
 		in: pushes | delays, coarse: true,
 	},
 	{
-		name: "beanstalkd-binlog", open: openBeanstalkd(beanstalkdSettings{binlog: true}), needs: lacksBeanstalkd,
+		name: "beanstalkd-binlog", open: openBeanstalkd(beanstalkdSettings{binlog: testenv.LateBinlog}), needs: lacksBeanstalkd,
 		in: pushes | drains | depths, oneByOne: true, coarse: true, slow: true,
+	},
+	{
+		name: "beanstalkd-synced", open: openBeanstalkd(beanstalkdSettings{binlog: testenv.SyncedBinlog}), needs: lacksBeanstalkd,
+		in: pushes | drains, oneByOne: true, coarse: true, slow: true, most: 10_000,
 	},
 
 	{name: "nats", open: openNATS(false), in: everything &^ depths},

@@ -23,9 +23,18 @@ func FindBeanstalkd() (string, error) {
 // BeanstalkdServer is a test's handle on a beanstalkd of its own.
 type BeanstalkdServer struct{ local }
 
-// Beanstalkd starts a server that ends with the test. It keeps jobs in memory, and with a binlog in
-// files, too.
-func Beanstalkd(tb testing.TB, binlog bool) *BeanstalkdServer {
+// A Binlog is where a beanstalkd keeps jobs besides its memory.
+type Binlog int
+
+// Binlogs.
+const (
+	NoBinlog     Binlog = iota
+	LateBinlog          // files that it syncs every 50 ms, as it does by default
+	SyncedBinlog        // files that it syncs at each write
+)
+
+// Beanstalkd starts a server that ends with the test.
+func Beanstalkd(tb testing.TB, binlog Binlog) *BeanstalkdServer {
 	tb.Helper()
 	binary, err := FindBeanstalkd()
 	Require(tb, err)
@@ -33,7 +42,7 @@ func Beanstalkd(tb testing.TB, binlog bool) *BeanstalkdServer {
 	return own(tb, s, err)
 }
 
-func launchBeanstalkd(binary string, binlog bool) (*BeanstalkdServer, error) {
+func launchBeanstalkd(binary string, binlog Binlog) (*BeanstalkdServer, error) {
 	l, err := newLocal("beanstalkd")
 	if err != nil {
 		return nil, err
@@ -44,8 +53,11 @@ func launchBeanstalkd(binary string, binlog bool) (*BeanstalkdServer, error) {
 			return err
 		}
 		args := []string{"-l", localhost, "-p", strconv.Itoa(s.port)}
-		if binlog {
+		if binlog != NoBinlog {
 			args = append(args, "-b", s.Dir())
+		}
+		if binlog == SyncedBinlog {
+			args = append(args, "-f", "0")
 		}
 		return s.run(exec.Command(binary, args...), func() error { return dial(s.Addr()) }, "Address already in use")
 	})

@@ -26,12 +26,12 @@ func request(t *testing.T, addr, text string) string {
 
 func TestBeanstalkd(t *testing.T) {
 	In(t, All)
-	for _, binlog := range []bool{false, true} {
+	for _, binlog := range []Binlog{NoBinlog, LateBinlog, SyncedBinlog} {
 		s := Beanstalkd(t, binlog)
 		if reply := request(t, s.Addr(), "put 0 60 60 3\r\nabc\r\n"); reply != "INSERTED 1" {
 			t.Errorf("it replies %q", reply)
 		}
-		if logs, _ := filepath.Glob(filepath.Join(s.Dir(), "binlog.*")); len(logs) > 0 != binlog {
+		if logs, _ := filepath.Glob(filepath.Join(s.Dir(), "binlog.*")); len(logs) > 0 != (binlog != NoBinlog) {
 			t.Errorf("with a binlog %v it has %v", binlog, logs)
 		}
 		must(t, s.remove())
