@@ -89,7 +89,9 @@ func (c *dashboardCommand) serve(ctx context.Context, std streams, pages http.Ha
 		return err //nolint:wrapcheck // it says all
 	}
 	server := &http.Server{
-		Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		// A stream sets deadlines of its own.
+		Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	mode := "read-only; --write allows changes"
