@@ -92,7 +92,7 @@ func (c *dashboardCommand) serve(ctx context.Context, std streams, pages http.Ha
 		// A stream sets deadlines of its own.
 		Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	mode := "read-only; --write allows changes"
 	if c.Write {
