@@ -156,22 +156,25 @@ func Wipe(t testing.TB, client redis.UniversalClient, pattern string) {
 // Write puts something of a type under a key, as another program may.
 func Write(ctx context.Context, t testing.TB, client redis.Cmdable, kind, key string) {
 	t.Helper()
-	Must(t, client.Del(ctx, key).Err())
-	var err error
-	switch kind {
-	case "string":
-		err = client.Set(ctx, key, "x", 0).Err()
-	case "list":
-		err = client.RPush(ctx, key, "x").Err()
-	case "hash":
-		err = client.HSet(ctx, key, "x", "y").Err()
-	case "set":
-		err = client.SAdd(ctx, key, "x").Err()
-	case "zset":
-		err = client.ZAdd(ctx, key, redis.Z{Member: "x"}).Err()
-	case "stream":
-		err = client.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"x", "y"}}).Err()
-	}
+	// In one step: between two a sweep may find the queue empty, and tidy up.
+	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Del(ctx, key)
+		switch kind {
+		case "string":
+			p.Set(ctx, key, "x", 0)
+		case "list":
+			p.RPush(ctx, key, "x")
+		case "hash":
+			p.HSet(ctx, key, "x", "y")
+		case "set":
+			p.SAdd(ctx, key, "x")
+		case "zset":
+			p.ZAdd(ctx, key, redis.Z{Member: "x"})
+		case "stream":
+			p.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"x", "y"}})
+		}
+		return nil
+	})
 	Must(t, err)
 }
 
