@@ -11,6 +11,7 @@ const (
 	beanstalkModule = "github.com/beanstalkd/go-beanstalk"
 	natsModule      = "github.com/nats-io/nats.go"
 	riverModule     = "github.com/riverqueue/river"
+	goqiteModule    = "maragu.dev/goqite"
 )
 
 // peers are the columns of the page.
@@ -53,6 +54,10 @@ var peers = []peer{
 	{
 		name: "river", open: openRiver, needs: lacksPostgres, modules: []string{riverModule}, notes: riverNotes, unjudged: handlerUnjudged,
 		sameProcess: "lease-end-wakes", slow: true, made: riverMade, claims: "no order, no deduplication by a caller's id; microseconds; schedules every 5 s, polls every second",
+	},
+	{
+		name: "goqite", open: openGoqite, modules: []string{goqiteModule}, notes: goqiteNotes, made: goqiteMade,
+		claims: "no order but that of priorities and pushes, no headers, no ids of the pusher's; milliseconds; looks every 100 ms",
 	},
 	{
 		name: "Redisson", open: openRedissonJava, needs: lacksJava, slow: true, notes: redissonNotes, made: redissonMade,
@@ -222,6 +227,18 @@ var riverNotes = []note{
 	{checks: "limits-of-due-times", says: "the second Receive", is: conformance.NotOffered, why: "a retry is scheduled anew: the job has the due time of its retry"},
 	{checks: "redrive", says: "the redriven message was handed out at attempt", is: conformance.NotOffered, why: "`JobRetry` keeps the count of attempts"},
 }
+
+const goqiteMade = "on SQLite, one connection and a file of its own; the timeout of a `Queue` is the lease, `Extend` is the way back, and a dead letter is deleted; `MaxReceive` has no bound"
+
+var goqiteNotes = []note{
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
+	{checks: "limits-of-due-times", says: "0001-01-01", is: conformance.NotOffered, why: noDueTime},
+	{checks: ".*", says: "got error <nil>; want lease lost", is: conformance.NotOffered, why: goqiteFence},
+	{checks: "random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, sometimes: true, why: goqiteFence},
+}
+
+const goqiteFence = "`Delete` and `Extend` take the id of a message, whichever worker holds it, and do not say whether it was there: a worker whose timeout is over deletes the message that another one " +
+	"has by then (`TestStaleDeleteWithoutAdapterGoqite`)"
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 

@@ -2,10 +2,13 @@ package verdict
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -19,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	_ "github.com/ncruces/go-sqlite3/driver" // as goqite leaves the driver to its users
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -305,6 +309,44 @@ func copyDatabase(ctx context.Context, url, name string) (*pgxpool.Pool, error) 
 	}
 	config.ConnConfig.Database = name
 	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// openGoqite gives each backend a file of its own.
+func openGoqite(tb testing.TB) (conformance.Harness, string) {
+	tb.Helper()
+	dir, schema := tb.TempDir(), goqiteSchema(tb)
+	var made atomic.Int64
+	open := func(path string) (*goqiteBackend, error) {
+		u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)"}
+		db, err := sql.Open("sqlite3", u.String())
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		return &goqiteBackend{path: path, db: db}, nil
+	}
+	return conformance.Harness{
+		New: func(ctx context.Context) (backend.Backend, func(), error) {
+			b, err := open(filepath.Join(dir, fmt.Sprintf("%d.db", made.Add(1))))
+			if err == nil {
+				_, err = b.db.ExecContext(ctx, schema)
+			}
+			return b, nil, err
+		},
+		Attach: func(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
+			second, err := open(b.(*goqiteBackend).path)
+			return second, nil, err
+		},
+	}, ""
+}
+
+func goqiteSchema(tb testing.TB) string {
+	tb.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", goqiteModule).Output()
+	must(tb, err)
+	schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema_sqlite.sql"))
+	must(tb, err)
+	return string(schema)
 }
 
 func lacksJava() error {

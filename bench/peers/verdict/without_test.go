@@ -13,6 +13,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"maragu.dev/goqite"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -347,4 +348,30 @@ func stays(t *testing.T, addr string, i int) bool {
 	}
 	_ = other.Delete(id)
 	return false
+}
+
+// TestStaleDeleteWithoutAdapterGoqite has a worker that is late delete a message that another one has.
+func TestStaleDeleteWithoutAdapterGoqite(t *testing.T) {
+	t.Parallel()
+	h, _ := openGoqite(t)
+	b, _, err := h.New(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, b.Close()) })
+	ctx, db := t.Context(), b.(*goqiteBackend).db
+	late := goqite.New(goqite.NewOpts{DB: db, Name: "q", Timeout: time.Millisecond})
+	other := goqite.New(goqite.NewOpts{DB: db, Name: "q", Timeout: time.Minute})
+	must(t, late.Send(ctx, goqite.Message{Body: []byte("x")}))
+	m, err := late.Receive(ctx)
+	must(t, err)
+	again, err := other.ReceiveAndWait(ctx, 10*time.Millisecond)
+	must(t, err)
+	if again.ID != m.ID {
+		t.Fatalf("got %s after %s", again.ID, m.ID)
+	}
+	must(t, late.Delete(ctx, m.ID))
+	var left int
+	must(t, db.QueryRowContext(ctx, "SELECT count(*) FROM goqite").Scan(&left))
+	if left != 0 {
+		t.Error("goqite's Delete is fenced now")
+	}
 }
