@@ -44,12 +44,12 @@ BEGIN
     WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor ORDER BY m.at, m.seq LIMIT 1;
     IF lease_end <= t THEN
         WITH e AS MATERIALIZED (
-            SELECT m.id FROM public.delayq_messages m
+            SELECT m.queue, m.id FROM public.delayq_messages m
             WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor AND m.at <= t
             FOR UPDATE SKIP LOCKED
         ), u AS (
             UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL FROM e
-            WHERE m.queue = p_queue AND m.id = e.id RETURNING m.due
+            WHERE m.queue = e.queue AND m.id = e.id RETURNING m.due
         ) SELECT min(u.due) INTO back FROM u;
         floor_at := least(floor_at, back);
         SELECT m.at INTO lease_end FROM public.delayq_messages m
@@ -59,16 +59,16 @@ BEGIN
     IF paused IS NULL THEN
         RETURN QUERY
         WITH c AS MATERIALIZED (
-            SELECT m.id, octet_length(m.body) + coalesce(octet_length(m.headers), 0) AS size FROM public.delayq_messages m
+            SELECT m.queue, m.id, octet_length(m.body) + coalesce(octet_length(m.headers), 0) AS size FROM public.delayq_messages m
             WHERE m.queue = p_queue AND m.state = 0 AND m.at >= floor_at AND m.at <= t
             ORDER BY m.at, m.seq LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), b AS MATERIALIZED (
-            SELECT s.id FROM (SELECT c.id, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM c) s WHERE s.before < 8388608
+            SELECT s.queue, s.id FROM (SELECT c.queue, c.id, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM c) s WHERE s.before < 8388608
         )
         -- The leases begin when all rows are locked. Since t others may have had the messages, and have given them back.
         UPDATE public.delayq_messages m SET state = 1, at = (SELECT public.delayq_clock(p_now) + 0 * count(*) FROM c) + p_lease,
             token = p_token, attempts = m.attempts + 1
-        FROM b WHERE m.queue = p_queue AND m.id = b.id
+        FROM b WHERE m.queue = b.queue AND m.id = b.id
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
         GET DIAGNOSTICS taken = ROW_COUNT;
         IF taken > 0 THEN

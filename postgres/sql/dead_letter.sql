@@ -13,8 +13,8 @@ BEGIN
         UPDATE public.delayq_messages m
         SET state = CASE WHEN m.attempts > 0 THEN 2 ELSE 0 END, at = CASE WHEN m.attempts > 0 THEN t ELSE m.due END, token = NULL,
             seq = CASE WHEN m.attempts > 0 THEN call | u.place ELSE m.seq END, reason = CASE WHEN m.attempts > 0 THEN u.reason END
-        FROM unnest(p_ids, p_tokens, p_reasons, p_order) WITH ORDINALITY u (id, token, reason, place, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids, p_tokens, p_reasons, p_order) WITH ORDINALITY u (id, token, reason, place, ord) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
         RETURNING u.ord::int, CASE WHEN m.state = 0 THEN m.due END AS due
     ) SELECT array_agg(d.ord), min(d.due) INTO done, soonest FROM d;
     IF coalesce(cardinality(done), 0) < cardinality(p_ids) THEN

@@ -8,14 +8,17 @@ DECLARE
 BEGIN
     now := t;
     WITH l AS MATERIALIZED (
-        SELECT m.id FROM public.delayq_messages m
-        WHERE m.queue = p_queue AND m.id = ANY (p_ids) AND m.state + 0 = 2 ORDER BY m.id FOR UPDATE
-    ) SELECT string_agg(u.ord || ':2', ',') FILTER (WHERE l.id IS NULL), array_agg(l.id) FILTER (WHERE l.id IS NOT NULL)
-    INTO outcomes, gone
-    FROM unnest(p_ids) WITH ORDINALITY u (id, ord) LEFT JOIN l ON l.id = u.id;
-    DELETE FROM public.delayq_messages m
-    WHERE m.queue = p_queue AND m.id = ANY (gone) AND (m.unique_until IS NULL OR m.unique_until <= t);
+        SELECT m.id FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids) u (id) OFFSET 0) u
+        JOIN public.delayq_messages m ON m.queue = u.queue AND m.id = u.id WHERE m.state + 0 = 2 ORDER BY m.id FOR UPDATE OF m
+    ) SELECT array_agg(l.id) INTO gone FROM l;
+    IF coalesce(cardinality(gone), 0) < cardinality(p_ids) THEN
+        SELECT string_agg(u.ord || ':2', ',') INTO outcomes
+        FROM unnest(p_ids) WITH ORDINALITY u (id, ord) WHERE u.id <> ALL (coalesce(gone, '{}'));
+    END IF;
+    DELETE FROM public.delayq_messages m USING (SELECT u.*, p_queue AS queue FROM unnest(gone) u (id) ORDER BY u.id COLLATE "C") u
+    WHERE m.queue = u.queue AND m.id = u.id AND (m.unique_until IS NULL OR m.unique_until <= t);
     UPDATE public.delayq_messages m SET state = 3, at = m.unique_until, headers = NULL, body = '', reason = NULL
-    WHERE m.queue = p_queue AND m.id = ANY (gone) AND m.unique_until > t;
+    FROM (SELECT u.*, p_queue AS queue FROM unnest(gone) u (id) ORDER BY u.id COLLATE "C") u
+    WHERE m.queue = u.queue AND m.id = u.id AND m.unique_until > t;
 END
 $$;

@@ -10,8 +10,8 @@ BEGIN
     soonest := t + p_lease;
     WITH d AS (
         UPDATE public.delayq_messages m SET at = t + p_lease
-        FROM unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
         RETURNING u.ord::int
     ) SELECT array_agg(d.ord) INTO done FROM d;
     IF coalesce(cardinality(done), 0) < cardinality(p_ids) THEN

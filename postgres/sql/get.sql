@@ -9,7 +9,7 @@ BEGIN
     RETURN QUERY
     SELECT u.ord, public.delayq_state(m.state, m.at, m.due, t), m.due, m.at, m.seq, m.attempts,
            CASE WHEN m.unique_until > t THEN m.unique_until END, m.first_push, m.headers, m.body, m.reason
-    FROM unnest(p_ids) WITH ORDINALITY u (id, ord) JOIN public.delayq_messages m ON m.queue = p_queue AND m.id = u.id
+    FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids) WITH ORDINALITY u (id, ord) OFFSET 0) u JOIN public.delayq_messages m ON m.queue = u.queue AND m.id = u.id
     WHERE m.state + 0 < 3 OR m.at + 0 > t;
 END
 $$;

@@ -16,9 +16,9 @@ BEGIN
             token = NULL, attempts = greatest(m.attempts - u.untouched::int, 0),
             headers = CASE WHEN u.renew AND m.attempts > 0 THEN nullif(u.headers, '') ELSE m.headers END,
             first_push = CASE WHEN u.renew AND m.attempts > 0 THEN nullif(u.first, 0) ELSE m.first_push END
-        FROM unnest(p_ids, p_tokens, p_delays, p_untouched, p_renew, p_headers, p_firsts) WITH ORDINALITY
-             u (id, token, delay, untouched, renew, headers, first, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids, p_tokens, p_delays, p_untouched, p_renew, p_headers, p_firsts) WITH ORDINALITY
+              u (id, token, delay, untouched, renew, headers, first, ord) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
         RETURNING u.ord::int, m.due
     ) SELECT array_agg(d.ord), min(d.due) INTO done, soonest FROM d;
     IF coalesce(cardinality(done), 0) < cardinality(p_ids) THEN

@@ -9,13 +9,13 @@ BEGIN
     RETURN QUERY
     WITH w AS (
         SELECT * FROM (
-            SELECT m.id, m.at AS place, m.seq FROM public.delayq_messages m
+            SELECT m.queue, m.id, m.at AS place, m.seq FROM public.delayq_messages m
             WHERE m.queue = p_queue AND m.state = CASE WHEN p_dead THEN 2 ELSE 0 END AND (m.at, m.seq) > (p_at, p_seq)
             ORDER BY m.at, m.seq LIMIT p_limit
         ) waiting
         UNION ALL
         SELECT * FROM (
-            SELECT m.id, m.due AS place, m.seq FROM public.delayq_messages m
+            SELECT m.queue, m.id, m.due AS place, m.seq FROM public.delayq_messages m
             WHERE NOT p_dead AND m.queue = p_queue AND m.state = 1 AND m.at <= t AND (m.due, m.seq) > (p_at, p_seq)
             ORDER BY m.due, m.seq LIMIT p_limit
         ) ended
@@ -23,7 +23,7 @@ BEGIN
     s AS MATERIALIZED (
         SELECT m.*, f.place, sum(octet_length(m.body) + coalesce(octet_length(m.headers), 0) + coalesce(octet_length(m.reason), 0))
                OVER (ORDER BY f.place, f.seq) - octet_length(m.body) AS before
-        FROM f JOIN public.delayq_messages m ON m.queue = p_queue AND m.id = f.id
+        FROM f JOIN public.delayq_messages m ON m.queue = f.queue AND m.id = f.id
     )
     SELECT s.id, public.delayq_state(s.state, s.at, s.due, t), s.due, s.place, s.seq, s.attempts, s.first_push,
            CASE WHEN p_contents THEN s.headers END, CASE WHEN p_contents THEN s.body END, CASE WHEN p_contents THEN s.reason END

@@ -35,8 +35,8 @@ BEGIN
             EXIT WHEN stored = wanted;
             SELECT string_agg(u.ord || ':' || 10 + CASE WHEN m.state = 1 AND m.at <= t THEN 0 ELSE m.state END, ','), count(*)
             INTO outcomes, known
-            FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
-            JOIN public.delayq_messages m ON m.queue = p_queue AND m.id = u.id
+            FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids) WITH ORDINALITY u (id, ord) OFFSET 0) u
+            JOIN public.delayq_messages m ON m.queue = u.queue AND m.id = u.id
             WHERE m.seq <> call | u.ord AND (m.state + 0 < 3 OR m.at + 0 > t);
             EXIT WHEN stored + known = wanted;
             RAISE EXCEPTION 'an id was free after all' USING ERRCODE = CASE WHEN try = 1 THEN 'DQ001' ELSE 'serialization_failure' END;

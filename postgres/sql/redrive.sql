@@ -10,13 +10,13 @@ DECLARE
 BEGIN
     now := t;
     WITH l AS MATERIALIZED ( -- all calls lock in one order
-        SELECT m.id FROM public.delayq_messages m
-        WHERE m.queue = p_queue AND m.id = ANY (p_ids) AND m.state + 0 = 2 ORDER BY m.id FOR UPDATE
+        SELECT m.id FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids) u (id) OFFSET 0) u
+        JOIN public.delayq_messages m ON m.queue = u.queue AND m.id = u.id WHERE m.state + 0 = 2 ORDER BY m.id FOR UPDATE OF m
     ) SELECT array_agg(l.id) INTO dead FROM l;
     WITH d AS (
         UPDATE public.delayq_messages m SET state = 0, at = t, due = t, seq = call | u.ord, attempts = 0, reason = NULL
-        FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND u.id = ANY (dead)
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(p_ids) WITH ORDINALITY u (id, ord) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND (cardinality(dead) = cardinality(p_ids) OR u.id = ANY (dead))
         RETURNING u.ord::int
     ) SELECT array_agg(d.ord) INTO done FROM d;
     IF cardinality(done) > 0 THEN

@@ -5,11 +5,11 @@ DECLARE
     n int;
 BEGIN
     WITH l AS MATERIALIZED (
-        SELECT m.id FROM public.delayq_messages m
+        SELECT m.queue, m.id FROM public.delayq_messages m
         WHERE m.queue = p_queue AND m.state = 3 AND m.at <= public.delayq_clock(p_now)
         ORDER BY m.at, m.seq LIMIT p_limit FOR UPDATE SKIP LOCKED
     )
-    DELETE FROM public.delayq_messages m USING l WHERE m.queue = p_queue AND m.id = l.id;
+    DELETE FROM public.delayq_messages m USING l WHERE m.queue = l.queue AND m.id = l.id;
     GET DIAGNOSTICS n = ROW_COUNT;
     RETURN n;
 END

@@ -21,10 +21,11 @@ BEGIN
         WHERE m.queue = p_queue AND m.state = 2 AND (m.at, m.seq) <= (last_at, last)
         ORDER BY m.at, m.seq LIMIT p_limit FOR UPDATE SKIP LOCKED
     ) SELECT array_agg(l.id) INTO gone FROM l;
-    DELETE FROM public.delayq_messages m
-    WHERE m.queue = p_queue AND m.id = ANY (gone) AND (m.unique_until IS NULL OR m.unique_until <= t);
+    DELETE FROM public.delayq_messages m USING (SELECT u.*, p_queue AS queue FROM unnest(gone) u (id) ORDER BY u.id COLLATE "C") u
+    WHERE m.queue = u.queue AND m.id = u.id AND (m.unique_until IS NULL OR m.unique_until <= t);
     UPDATE public.delayq_messages m SET state = 3, at = m.unique_until, headers = NULL, body = '', reason = NULL
-    WHERE m.queue = p_queue AND m.id = ANY (gone) AND m.unique_until > t;
+    FROM (SELECT u.*, p_queue AS queue FROM unnest(gone) u (id) ORDER BY u.id COLLATE "C") u
+    WHERE m.queue = u.queue AND m.id = u.id AND m.unique_until > t;
     RETURN coalesce(cardinality(gone), 0);
 END
 $$;
