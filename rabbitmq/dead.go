@@ -106,8 +106,9 @@ func byDeath(a, b *deadLetter) int {
 // deadQuietFor is how long the next dead letter may take to come.
 const deadQuietFor = 5 * time.Second
 
-// giveBackWaits bounds how long returned letters may take to be in the queue again.
-const giveBackWaits = 2 * time.Second
+// giveBackWaits bounds how long returned letters may take to be in the queue again. Until then the next
+// reader would not find them. On a busy machine that takes seconds.
+const giveBackWaits = 20 * time.Second
 
 // giveBackDead returns the letters that were not acknowledged, and waits until they are in the
 // queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
