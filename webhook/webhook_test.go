@@ -261,7 +261,7 @@ func TestConsumed(t *testing.T) {
 		if s.Dead == 1 && s.Scheduled+s.Ready+s.InFlight == 0 {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // Stats fails at the deadline of ctx
 	}
 	end()
 	must(t, <-done)
