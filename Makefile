@@ -33,7 +33,7 @@ test: tools check ## Test every package and every store in its default mode, wit
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
-test-all: tools-all check ## The same, and without the race detector all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
+test-all: tools-all check ## The same, and without the race detector all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (about 40 minutes)
 	@env -u DELAYQ_TESTS $(MAKE) --no-print-directory test-root
 	$(FASTER) $(call packages,All)
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-all-modules
@@ -57,7 +57,7 @@ test-all-modules: test-chaos test-other-modules
 test-chaos:
 	cd chaos && go vet ./... && go test -count=1 -timeout 60m -parallel 4 ./...
 test-other-modules:
-	cd cmd/delayq && $(FASTER) ./... && $(PAGES)
+	cd cmd/delayq && $(FASTER) -count=1 ./...
 	cd examples/listbackend && $(FASTER) ./...
 	cd adapters/watermill && go vet ./... && $(FASTER) ./...
 	cd adapters/gocloud && go vet ./... && $(FASTER) ./...
