@@ -90,10 +90,7 @@ func TestConformance(t *testing.T) {
 	}
 	for name, h := range all {
 		t.Run(name, func(t *testing.T) {
-			switch {
-			case strings.HasPrefix(name, "redisson") && strings.HasSuffix(name, "-cluster") && name != "redisson-both-cluster":
-				testenv.In(t, testenv.Nightly) // a Cluster does not look into the layouts
-			case !slices.Contains(defaultModes, name):
+			if !slices.Contains(defaultModes, name) {
 				testenv.In(t, testenv.All)
 			}
 			pinSkips(t, name, h)

@@ -16,11 +16,9 @@ import (
 // TestConnectionsCut cuts both connections again and again under pushes and acks. Every pushed
 // message comes, no acknowledged one comes again, and no ack settles another message.
 func TestConnectionsCut(t *testing.T) {
-	cuts := 50
-	if testenv.Runs(t, testenv.Nightly) {
-		cuts = 1000
-	} else if testenv.Runs(t, testenv.All) {
-		cuts = 300
+	cuts := 1000
+	if !testenv.Runs(t, testenv.All) {
+		cuts = 50
 	}
 	url, proxy := behindProxy(t, shared(t))
 	q := open(t, url)
