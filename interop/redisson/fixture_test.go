@@ -24,6 +24,10 @@ type fixture struct {
 	redis  *redis.Client
 }
 
+// patience is how long a test waits for a reply: some send 15 MB in one pipeline, for each release at
+// the same time, to one server.
+const patience = time.Minute
+
 // eachVersion runs a test for each release of Redisson, in parallel with all others. It belongs to
 // testenv.All, since it needs Java.
 func eachVersion(t *testing.T, test func(ctx context.Context, f fixture)) {
@@ -38,7 +42,8 @@ func eachVersion(t *testing.T, test func(ctx context.Context, f fixture)) {
 			t.Parallel()
 			server := testenv.SharedRedis(t)
 			jvm := attach(t, jvms.get(t, version, server.URL()), true)
-			test(testContext(t), fixture{t, jvm, server, server.Client(t)})
+			client := server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = patience, patience })
+			test(testContext(t), fixture{t, jvm, server, client})
 		})
 	}
 }
