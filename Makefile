@@ -109,7 +109,7 @@ bench: ## Run the benchmarks in full (some minutes)
 
 # SHORT=1 tries the machinery in two minutes. ONLY=Rabbit measures again what a pattern matches of the commands, and keeps the rest.
 .PHONY: report
-report: tools-all ## Measure, and write docs/benchmarks.md and its pictures (about half an hour)
+report: tools-all ## Measure, and write docs/benchmarks.md and its pictures (about 50 minutes)
 	cd bench/report && go run . $(if $(SHORT),-short) $(if $(ONLY),-only '$(ONLY)')
 
 BENCH     ?= ^Benchmark(Push|Throughput)$$/^backend=(memory|zsetpoll-script|keyspace|redisson)$$

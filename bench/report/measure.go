@@ -24,18 +24,20 @@ type suite struct {
 }
 
 // stores are the backends with their default settings, one element of a pattern.
-const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
+const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq|sqlite|postgres)$"
 
-// full fits into half an hour on two cores. Comparisons of one backend's options are left to make
+// full fits into three quarters of an hour on two cores. Comparisons of one backend's options are left to make
 // bench. So are pushes alone, since the benchmarks beside peers and beside a program by hand
 // measure pushes too.
 var full = []suite{
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
-	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "3x", "10m"},
+	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson|sqlite|postgres)$/^due=now$", "3x", "15m"},
 	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
 	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
 	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "15m"},
+	{"bench", "^Benchmark(Postgres|SQLite)(Push|Drain)$", "1x", "15m"},
+	{"bench", "^BenchmarkPostgresSnapshot$", "1x", "15m"},
 	{"bench/peers", "^Benchmark(Cancel|Depth|Idle)Peers$", "1x", "15m"},
 	{"bench/peers", "^BenchmarkDrainPeers$", "1x", "20m"},
 	{"bench/peers", "^BenchmarkPushPeers$", "1x", "15m"},
@@ -49,6 +51,7 @@ var short = []suite{
 	{"bench", "^Benchmark(Lateness|WakeUp|Burst|Depth|Cancel|Idle|Pending|Footprint)$" + stores, "1x", "5m"},
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "5m"},
 	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "5m"},
+	{"bench", "^Benchmark(Postgres|SQLite)(Push|Drain|Snapshot)$", "1x", "5m"},
 	{"bench/peers", ".", "1x", "5m"},
 }
 
@@ -82,7 +85,7 @@ type measuring struct {
 }
 
 // measure runs all suites, one after the other, and goes on when one of them fails. It saves the
-// results after each: half an hour is long.
+// results after each: it takes most of an hour.
 func (m measuring) measure(ctx context.Context, suites []suite, save func(*raw.File) error) error {
 	for _, s := range suites {
 		if err := m.run(ctx, s); err != nil {

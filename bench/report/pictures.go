@@ -13,7 +13,7 @@ import (
 
 // ourSides are delayq's in bench/peers, and the targets of bench without the name of a claim mode.
 // Pictures have them in this order, so that a side has one colour in all.
-var ourSides = []string{"zsetpoll", "redisson", "keyspace", "memory", "rabbitmq"}
+var ourSides = []string{"zsetpoll", "redisson", "keyspace", "memory", "rabbitmq", "sqlite", "postgres", "serve"}
 
 func isOurs(side string) bool { return slices.Contains(ourSides, side) }
 

@@ -16,6 +16,10 @@ const (
 	// A larger item is sent alone: it gains nothing from sharing a round trip, and waiting would
 	// copy it.
 	aloneBytes = 16 << 10
+
+	// With so many items in flight on PostgreSQL, two calls push more than four: 1.3 times as much
+	// from 32 goroutines, but 0.7 times as much from four.
+	fewItems = 8
 )
 
 // A Config says how items are sent.
@@ -39,6 +43,10 @@ type Config[T any] struct {
 
 	// Calls is how many calls may be in flight before others wait.
 	Calls int
+
+	// Gather allows the third call and more only while few items are in flight, for a store where
+	// a call costs much beside its items.
+	Gather bool
 
 	// Widen allows another call once as many items wait as are in flight. Otherwise hundreds of
 	// callers would wait for the few that came first.
@@ -95,7 +103,7 @@ func (b *Batcher[T]) sendOne(ctx context.Context, item *[1]T) error {
 func (b *Batcher[T]) enter(ctx context.Context, item T) *call[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inFlight < b.Calls {
+	if b.roomLocked() {
 		b.inFlight++
 		b.items++
 		return nil
@@ -148,15 +156,23 @@ func (b *Batcher[T]) giveUp(k *call[T]) (done, sent bool) {
 	return false, true
 }
 
+// roomLocked reports whether another call may be in flight.
+func (b *Batcher[T]) roomLocked() bool {
+	return b.inFlight < b.Calls && (!b.Gather || b.inFlight < 2 || b.items < fewItems)
+}
+
 // next sends those that wait when a call with so many items has returned.
 func (b *Batcher[T]) next(returned int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.items -= returned
+	b.inFlight--
+	if !b.roomLocked() {
+		return
+	}
 	if batch := b.takeLocked(); batch != nil {
+		b.inFlight++
 		go b.send(batch)
-	} else {
-		b.inFlight--
 	}
 }
 

@@ -219,6 +219,25 @@ func TestAnotherCallOnceHalfOfAllItemsWait(t *testing.T) {
 	})
 }
 
+func TestThirdCallWaitsWhileManyItemsAreInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
+		b.Gather = true
+		calls := fill(t, b) // with few items, all at once
+		cs := sendEach(t, b, 0, fewItems)
+		pass(trip)
+		cs = append(cs, sendEach(t, b, fewItems, fewItems+3)...)
+		wantState(t, b, 2, 2)
+		calls = append(calls, count(0, fewItems), []int{fewItems})
+		s.want(t, calls...)
+		pass(trip)
+		wantState(t, b, 1, 0)
+		pass(trip)
+		wantDone(t, cs...)
+		s.want(t, append(calls, []int{fewItems + 1, fewItems + 2})...)
+		wantState(t, b, 0, 0)
+	})
+}
+
 func count(from, to int) (n []int) {
 	for i := from; i < to; i++ {
 		n = append(n, i)

@@ -30,7 +30,7 @@ func ForStore(q backend.Queue, maxItems int, cost backend.CallCost) Store {
 			Send:  q.Schedule,
 			Size:  func(m backend.Message) int { return len(m.Body) + valid.HeaderBytes(m.Headers) },
 			Copy:  copyMessage,
-			Calls: pushCalls, Widen: cost == backend.RoundTrip, MaxItems: maxItems, Direct: direct,
+			Calls: pushCalls, Widen: cost == backend.RoundTrip, Gather: cost == backend.Transaction, MaxItems: maxItems, Direct: direct,
 		}),
 		Acks: New(Config[backend.Lease]{Send: q.Ack, Calls: settleCalls, MaxItems: maxItems, Direct: direct}),
 		Nacks: New(Config[backend.Return]{
