@@ -19,7 +19,7 @@ const (
 )
 
 // errRefused says that a host has an address that messages may not go to.
-var errRefused = errors.New("the address is the machine's own or link-local")
+var errRefused = errors.New("the address is one of the loopback, link-local, or of a cloud's metadata")
 
 // newClient returns a client that follows no redirect, and connects to addresses of the machine
 // itself only where the settings name them.
@@ -60,6 +60,24 @@ func check(_, address string, _ syscall.RawConn) error {
 }
 
 func refused(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast()
+	a = embedded(a.Unmap().WithZone(""))
+	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || slices.Contains(metadata, a)
+}
+
+// metadata are where Amazon and Alibaba Cloud tell a machine its credentials, beside 169.254.169.254.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
+
+// embedded returns the address of IPv4 that a gateway of NAT64 (RFC 6052) or 6to4 (RFC 3056) would
+// connect to, or that an old form of IPv6 means.
+func embedded(a netip.Addr) netip.Addr {
+	b := a.As16()
+	switch {
+	case a.Is4() || a.IsLoopback() || a.IsUnspecified():
+		return a
+	case b[0] == 0x20 && b[1] == 0x02:
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case [12]byte(b[:12]) == [12]byte{}, [12]byte(b[:12]) == [12]byte{1: 0x64, 2: 0xff, 3: 0x9b}:
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return a
 }

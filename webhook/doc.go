@@ -28,7 +28,8 @@
 // # Where it may go
 //
 // A message goes to the URL of [To], or to the one in its header [URLHeader], which [Allow] has to
-// allow. A message that has no allowed URL becomes a dead letter. So does one whose host has an
-// address that is the machine itself or link-local (as those of cloud providers' metadata), unless
-// To or Allow name such an address or localhost. Proxies of the environment are not used.
+// allow. A message that has no allowed URL becomes a dead letter. So does one whose host has a
+// loopback or link-local address, or that of a cloud's metadata, unless To or Allow name the address
+// or localhost. Addresses of private networks are not refused. Proxies of the environment are not
+// used.
 package webhook

@@ -118,7 +118,8 @@ func isClean(u *url.URL) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(u.Path, "/") {
-		if part == "." || part == ".." {
+		name, _, _ := strings.Cut(part, ";") // as servers of Java have it
+		if name == "." || name == ".." {
 			return false
 		}
 	}

@@ -165,11 +165,13 @@ func outcome(reply *http.Response, target *url.URL) error {
 	return err
 }
 
-// retryAfter reads seconds or a date.
+// retryAfter reads seconds or a date. One that is over says nothing: the retry policy waits longer.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
+	var wait time.Duration
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter), true
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		wait = at.Sub(now)
 	}
-	at, err := http.ParseTime(text)
-	return min(max(at.Sub(now), 0), maxRetryAfter), err == nil
+	return min(wait, maxRetryAfter), wait > 0
 }

@@ -129,6 +129,14 @@ func TestReplies(t *testing.T) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(503)
 		}, after: 2 * time.Minute, text: "503"},
+		"503 at once": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(503)
+		}, text: "503"},
+		"503 since long": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT")
+			w.WriteHeader(503)
+		}, text: "503"},
 		"429 much later": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1000000000")
 			w.WriteHeader(429)
@@ -179,6 +187,8 @@ func TestTargets(t *testing.T) {
 		r.URL:                          false,
 		r.URL + "/hooksmith":           false,
 		r.URL + "/hooks/../admin":      false,
+		r.URL + "/hooks/..;a/admin":    false,
+		r.URL + "/hooks/a;b=..":        true,
 		r.URL + "/hooks/%2e%2e/admin":  false,
 		r.URL + "/hooks/..%2fadmin":    false,
 		r.URL + "/hooks//admin":        false,

@@ -27,7 +27,7 @@ type webhookFlags struct {
 }
 
 // open returns a function that posts the messages of a queue until its context ends, for each queue.
-func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Logger) (_ []func(context.Context) error, close func() error, err error) {
+func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Logger) (_ []func(context.Context) error, shut func() error, err error) {
 	options, err := f.options()
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 		consuming = append(consuming, delayq.Retry(f.Retry.policy))
 	}
 	var queues []delayq.Queue
-	close = func() (err error) {
+	shut = func() (err error) {
 		for _, q := range queues {
 			err = errors.Join(err, q.Close())
 		}
@@ -54,12 +54,12 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 			q, err = delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLogger(log))
 		}
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), close())
+			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), shut())
 		}
 		queues = append(queues, q)
 		posts = append(posts, func(ctx context.Context) error { return q.Consume(ctx, h, consuming...) })
 	}
-	return posts, close, nil
+	return posts, shut, nil
 }
 
 // options returns those of each queue.
