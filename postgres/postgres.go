@@ -84,16 +84,16 @@ var (
 // workers share a hundred looks a second.
 func Poll(d time.Duration) Option {
 	return func(c *config) {
-		if d < 10*time.Millisecond || d > maxPoll {
+		if d < 10*time.Millisecond || d > 10*time.Second {
 			c.reject(backend.Invalid("postgres.Poll", d, "10ms to 10s"))
 		}
 		c.poll = d
 	}
 }
 
-// maxPoll is the longest that any process sleeps without a wake-up. A message that is due later than
-// that needs none.
-const maxPoll = 10 * time.Second
+// maxPoll is the longest that any process sleeps without a wake-up, as a thousand queues do. A message
+// that is due later than that needs none.
+const maxPoll = 10500 * time.Millisecond
 
 // NoMigration says that the tables are there already, made with the statements of [SQL]. Without it
 // the first Open makes them, which takes the right to create tables and functions in the schema.

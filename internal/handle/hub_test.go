@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A thousand idle handles claim as often as a hundred, unless that makes them sleep too long.
+// A thousand idle handles claim as often as 98, unless that makes them sleep too long.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -16,11 +16,11 @@ func TestInterval(t *testing.T) {
 		poll, longest, want time.Duration
 	}{
 		{0, time.Second, 0, time.Second},
-		{100, time.Second, 0, time.Second},
-		{1000, time.Second, 0, 10 * time.Second},
-		{5000, time.Second, 0, 50 * time.Second},
+		{98, time.Second, 0, time.Second},
+		{980, time.Second, 0, 10 * time.Second},
+		{4900, time.Second, 0, 50 * time.Second},
 		{5000, time.Second, 10 * time.Second, 10 * time.Second},
-		{500, time.Second, 10 * time.Second, 5 * time.Second},
+		{490, time.Second, 10 * time.Second, 5 * time.Second},
 		{9000, time.Minute, time.Minute, time.Minute},
 	} {
 		h := &Hub{Poll: tt.poll, MaxPoll: tt.longest, open: tt.open}
