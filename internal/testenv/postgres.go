@@ -49,17 +49,17 @@ func Postgres(tb testing.TB, set ...string) *PostgresServer {
 	tb.Helper()
 	bin, err := FindPostgres()
 	Require(tb, err)
-	s, err := launchPostgres(bin, set)
+	s, err := launchPostgres(bin, set, (*PostgresServer).initialize)
 	return own(tb, s, err)
 }
 
-func launchPostgres(bin string, set []string) (*PostgresServer, error) {
+func launchPostgres(bin string, set []string, fill func(*PostgresServer) error) (*PostgresServer, error) {
 	l, err := newLocal("postgres")
 	if err != nil {
 		return nil, err
 	}
 	s := &PostgresServer{local: l, bin: bin, set: set}
-	if err := errors.Join(s.chooseUser(), s.initialize()); err != nil {
+	if err := errors.Join(s.chooseUser(), fill(s)); err != nil {
 		return nil, errors.Join(err, s.local.remove())
 	}
 	return s, s.local.launch(func() (err error) {

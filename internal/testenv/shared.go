@@ -20,7 +20,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return launchPostgres(bin, []string{"max_connections=400"})
+		return launchPostgres(bin, []string{"max_connections=400"}, (*PostgresServer).initialize)
 	}}
 	mainRuns atomic.Bool
 )
