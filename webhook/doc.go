@@ -11,7 +11,7 @@
 //
 //	webhook-id          the message's id, percent-encoded: the same in each attempt
 //	webhook-timestamp   the time of the request, in seconds since 1970
-//	webhook-signature   with a secret: v1, and the HMAC-SHA256 of id, timestamp and body
+//	webhook-signature   for each secret: v1, and the HMAC-SHA256 of id, timestamp and body
 //	delayq-attempt      1, 2, …
 //	delayq-due          the due time, as 2030-01-31T18:00:00.25Z
 //	delayq-header-NAME  each other header of the message that HTTP can carry

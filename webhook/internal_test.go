@@ -16,7 +16,7 @@ func TestSignature(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-	if got := sign(s.secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != want {
+	if got := sign(s.secrets[0], "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

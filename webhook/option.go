@@ -24,7 +24,7 @@ const (
 type settings struct {
 	to      *url.URL
 	allowed []*url.URL
-	secret  []byte
+	secrets [][]byte
 	timeout time.Duration
 }
 
@@ -58,19 +58,22 @@ func Allow(prefixes ...string) Option {
 	}
 }
 
-// Secret signs the requests: 24 bytes or more, or whsec_ and the base64 of as many.
+// Secret signs the requests: 24 bytes or more, or whsec_ and the base64 of as many. Given several
+// times, each secret signs: a receiver that knows one of them accepts the request, so that a secret
+// can be replaced by another while messages are posted.
 func Secret(secret string) Option {
 	return func(s *settings) (err error) {
 		const allowed = `24 bytes or more, or "whsec_" and the base64 of as many`
-		s.secret = []byte(secret)
+		key := []byte(secret)
 		if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {
-			if s.secret, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+			if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
 				return backend.Invalid("Secret", valid.Described("that is no base64"), allowed)
 			}
 		}
-		if len(s.secret) < minSecret {
+		if len(key) < minSecret {
 			return backend.Invalid("Secret", valid.Described("that is shorter"), allowed)
 		}
+		s.secrets = append(s.secrets, key)
 		return nil
 	}
 }

@@ -108,8 +108,12 @@ func (p *poster) setHeaders(h http.Header, d *delayq.Delivery, now time.Time) {
 	h.Set("webhook-timestamp", stamp)
 	h.Set("delayq-attempt", strconv.Itoa(d.Attempt))
 	h.Set("delayq-due", d.Due.UTC().Format(time.RFC3339Nano))
-	if p.secret != nil {
-		h.Set("webhook-signature", "v1,"+sign(p.secret, id, stamp, d.Body))
+	var signatures []string
+	for _, secret := range p.secrets {
+		signatures = append(signatures, "v1,"+sign(secret, id, stamp, d.Body))
+	}
+	if signatures != nil {
+		h.Set("webhook-signature", strings.Join(signatures, " "))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 type webhookFlags struct {
 	To          []string      `name:"webhook" sep:"none" placeholder:"QUEUE=URL" help:"Post each message of a queue to a URL when it is due. May be given several times."`
 	Allow       []string      `name:"webhook-allow" sep:"none" placeholder:"QUEUE=URL" help:"Post a message of a queue to the URL in its header webhook-url, if that begins with this one. May be given several times."`
-	SecretFile  string        `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secret in this file: 24 bytes or more, or whsec_ and the base64 of as many."`
+	SecretFile  string        `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
 	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
 	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
 	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
@@ -88,7 +88,9 @@ func (f webhookFlags) options() (map[string][]webhook.Option, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
 		}
-		more = append(more, webhook.Secret(strings.TrimSpace(string(secret))))
+		for line := range strings.Lines(strings.TrimSpace(string(secret)) + "\n") { // an empty file is no secret
+			more = append(more, webhook.Secret(strings.TrimSpace(line)))
+		}
 	}
 	for name := range byQueue {
 		byQueue[name] = append(byQueue[name], more...)
