@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,9 +109,13 @@ func TestChangeAllThatMatch(t *testing.T) {
 			`Cancel: type "tick"`, "due within 10 min", "10 messages match, of 61 looked at", "Cancel 10 messages")
 		wantState(t, q, "s1", delayq.StateScheduled) // nothing happens before the user decides
 		push(t, q, "later", "", delayq.After(time.Minute), delayq.Type("tick"))
+		b.get("/queues/orders", "Jobs", `Cancel: type "tick"`, "asking 0 10")
 		b.post(page, url.Values{"do": {"begin"}})
 		settled()
 		b.get(page, "10 of 10 : 10 done", "Finished.")
+		if p := b.get("/queues/orders", "finished 10 10"); !strings.Contains(p, path.Base(page)) {
+			t.Error("the queue's page has no link to its job")
+		}
 		wantState(t, q, "s1", 0)
 		wantState(t, q, "s10", delayq.StateScheduled)
 		wantState(t, q, "later", delayq.StateScheduled) // it was not counted

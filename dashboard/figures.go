@@ -3,6 +3,8 @@ package dashboard
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -135,6 +137,9 @@ const (
 	chartHeight = 48.0
 )
 
+// lateness is the chart of how late the first message is that waits.
+const lateness = "oldest"
+
 // series are the charts of a queue's page.
 var series = []struct {
 	name  string
@@ -145,7 +150,15 @@ var series = []struct {
 	{"ready", func(s delayq.Stats) float64 { return float64(s.Ready) }, countText},
 	{"inflight", func(s delayq.Stats) float64 { return float64(s.InFlight) }, countText},
 	{"dead", func(s delayq.Stats) float64 { return float64(s.Dead) }, countText},
-	{"oldest", func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }},
+	{lateness, func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }},
+}
+
+// quantile returns the value that a share of the sorted ones does not exceed; 0 of none.
+func quantile(sorted []float64, share float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 func countText(v float64) string { return count(int64(v)) }
@@ -155,10 +168,14 @@ func (f *figures) charts(samples []sample) {
 	first, last := samples[0].at, samples[len(samples)-1].at
 	window := max(last.Sub(first), time.Minute)
 	for _, c := range series {
-		top := 0.0
+		var known []float64
 		for _, s := range samples {
-			top = max(top, c.value(s.stats))
+			if v := c.value(s.stats); s.err == nil && v >= 0 {
+				known = append(known, v)
+			}
 		}
+		slices.Sort(known)
+		top := quantile(known, 1)
 		var path strings.Builder
 		verb := "M"
 		for _, s := range samples {
@@ -176,7 +193,14 @@ func (f *figures) charts(samples []sample) {
 			verb = "L"
 		}
 		f.Paths[c.name] = path.String()
-		f.Texts["top-"+c.name] = "highest " + c.text(top)
+		switch {
+		case len(known) == 0:
+			f.Texts["top-"+c.name] = ""
+		case c.name != lateness:
+			f.Texts["top-"+c.name] = "highest " + c.text(top)
+		default:
+			f.Texts["top-"+c.name] = fmt.Sprintf("p50 %s, p99 %s, highest %s", c.text(quantile(known, 0.5)), c.text(quantile(known, 0.99)), c.text(top))
+		}
 	}
 	f.Texts["since"] = "the last " + span(last.Sub(first).Truncate(time.Second))
 	if len(samples) == 1 {

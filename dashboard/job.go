@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,6 +143,20 @@ func (js *jobs) get(queue, id string) *job {
 	return nil
 }
 
+// of returns the jobs of a queue, the newest first.
+func (js *jobs) of(queue string) []*job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	var all []*job
+	for _, j := range js.all {
+		if j.queue == queue {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(a, b *job) int { return b.began.Compare(a.began) })
+	return all
+}
+
 func (j *job) status() (jobState, time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -222,6 +237,9 @@ func (j *job) work(ctx context.Context, q delayq.Queue, tell func(ids []string, 
 	}
 	return nil
 }
+
+// String says what the job is to do.
+func (j *job) String() string { return sentence(j.change.String()) + ": " + j.filter.String() }
 
 // jobStatus is a job as its page shows it.
 type jobStatus struct {

@@ -15,6 +15,13 @@ type queueData struct {
 	Lacks   []string // what the store cannot do, with the reason
 	Counts  bool     // the store counts its messages
 	Known   bool     // and all of them
+	Jobs    []jobLink
+}
+
+// jobLink is one line of the jobs of a queue.
+type jobLink struct {
+	ID, Text string
+	jobStatus
 }
 
 type chartData struct{ Name, Label, Help string }
@@ -24,7 +31,7 @@ var charts = []chartData{
 	{"ready", "Ready", "waits for a worker"},
 	{"inflight", "In flight", "a worker has it"},
 	{"dead", "Dead letters", "no longer tried"},
-	{"oldest", "Oldest ready", "the first one, late by now"},
+	{lateness, "Oldest ready", "how late the first one is by now"},
 }
 
 // queuePage shows one queue.
@@ -32,6 +39,9 @@ func queuePage(v *visit) error {
 	d := queueData{
 		Charts: charts, Bars: backend.DueLabels(), Can: v.can(), Counts: v.queue.Supports(delayq.Counting),
 		Known: v.queue.Supports(delayq.CountingScheduled), Lacks: v.lacks(),
+	}
+	for _, j := range v.jobs.of(v.name) {
+		d.Jobs = append(d.Jobs, jobLink{j.id, j.String(), j.show()})
 	}
 	d.Figures = v.snapshot(v.ctx, []string{v.name})[v.name]
 	return v.show("queue", &page{Title: visible(v.name), Tab: "queue", Live: []string{v.name}, Data: d})

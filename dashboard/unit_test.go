@@ -174,11 +174,18 @@ func TestFigures(t *testing.T) {
 	if f.Texts["change"] != "+0.5" || f.Texts["top-ready"] != "highest 10" || f.Texts["since"] != "the last 1 min" {
 		t.Errorf("got %v", f.Texts)
 	}
+	var late []sample
+	for i := range 100 {
+		late = append(late, sample{at: began, stats: delayq.Stats{OldestReady: time.Duration(100-i) * time.Second}})
+	}
+	if got, want := figuresOf(late, true).Texts["top-oldest"], "p50 50 s, p99 1 min 39 s, highest 1 min 40 s"; got != want {
+		t.Errorf("the lateness is %q, want %q", got, want)
+	}
 	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown}
 	f = figuresOf([]sample{{at: began, stats: unknown}, {at: began.Add(10 * time.Second), stats: unknown}}, true)
 	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "change"} {
-		if f.Texts[name] != "?" {
-			t.Errorf("%s is %q", name, f.Texts[name])
+		if f.Texts[name] != "?" || f.Texts["top-"+name] != "" {
+			t.Errorf("%s is %q, %q", name, f.Texts[name], f.Texts["top-"+name])
 		}
 	}
 }
