@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,8 +11,8 @@ import (
 	"sync"
 )
 
-// Opener connects to the store that a URL names and returns the queue's name in it. It rejects
-// unknown query parameters.
+// Opener connects to the store that a URL names and returns the queue's name in it, which is empty
+// where the URL names a store alone. It rejects unknown query parameters.
 type Opener func(ctx context.Context, u *url.URL) (b Backend, queue string, err error)
 
 // Translator turns a URL of an alias, which has no place for a queue's name, into one of a scheme
@@ -75,8 +76,8 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (b Backend, queue string,
 }
 
 // OpenNamed is Open for a URL that may leave the queue's name out: it is then name. An empty name
-// is none. It returns [ErrInvalid] for a name that differs from the URL's, and for an alias without
-// any.
+// is none. It returns [ErrInvalid] for a name that differs from the URL's, and where neither has
+// one.
 func (m *Mux) OpenNamed(ctx context.Context, rawURL, name string) (b Backend, queue string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -102,11 +103,18 @@ func (m *Mux) OpenNamed(ctx context.Context, rawURL, name string) (b Backend, qu
 			ErrUnknownScheme, u.Scheme, strings.Join(m.Schemes(), ", "))
 	}
 	b, queue, err = open(ctx, u)
-	if err == nil && name != "" && name != queue {
-		_ = b.Close()
-		return nil, "", twoNames(name, queue)
+	switch {
+	case err != nil:
+		return b, queue, err
+	case queue == "" && name == "":
+		err = Invalid("queue name", "", `one: at the end of the URL's path, or by the option Named("orders")`)
+	case queue != "" && name != "" && name != queue:
+		err = twoNames(name, queue)
+	default:
+		return b, cmp.Or(queue, name), nil
 	}
-	return b, queue, err
+	_ = b.Close()
+	return nil, "", err
 }
 
 // translated moves the parameter queue of an alias's URL, or the caller's name, to its place.

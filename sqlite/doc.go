@@ -7,7 +7,8 @@
 //
 // sqlite:///var/lib/shop/delay.db/orders is the queue orders in the file /var/lib/shop/delay.db: the
 // last part of the path is the queue. sqlite://delay.db/orders is a file in the working directory.
-// The parameter busy_timeout is [BusyTimeout], and synchronous=normal is [Relaxed].
+// A path that ends in .db, .sqlite or .sqlite3 is a file alone: the queue's name is delayq.Named. The
+// parameter busy_timeout is [BusyTimeout], and synchronous=normal is [Relaxed].
 //
 // # What it promises
 //

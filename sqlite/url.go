@@ -26,8 +26,8 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	if err != nil || queue == "" {
 		return nil, "", backend.Invalid("sqlite URL", "(hidden)", allowedURL)
 	}
-	if slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, path.Ext(queue)) { // else the directory would be the file
-		return nil, "", backend.Invalid("sqlite URL without a queue", u.Host+u.Path, allowedURL)
+	if slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, path.Ext(queue)) { // a file alone: else the directory would be the file
+		dir, queue = u.EscapedPath(), ""
 	}
 	file, err := url.PathUnescape(strings.TrimSuffix(dir, "/"))
 	if file = u.Host + file; err != nil || file == "" {

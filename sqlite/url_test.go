@@ -24,6 +24,7 @@ func TestURLs(t *testing.T) {
 		{"sqlite://b.db/orders?busy_timeout=1s&synchronous=normal", "", "b.db", "orders"},
 		{"sqlite://c.db", "orders", "c.db", "orders"},
 		{"sqlite://" + path + "/a.db/orders", "orders", "a.db", "orders"},
+		{"sqlite://" + path + "/d.db", "orders", "d.db", "orders"},
 	} {
 		b, queue, err := backend.DefaultMux().OpenNamed(t.Context(), c.url, c.name)
 		if err != nil || queue != c.queue {
@@ -54,8 +55,7 @@ func TestBadURLs(t *testing.T) {
 		{"sqlite:///a.db/orders?synchronous=full&synchronous=full", "", `"full,full"`},
 		{"sqlite:///a.db/orders?mode=ro", "", `parameter "mode"`},
 		{"sqlite:///dir/a", "orders", "queue name"},
-		{"sqlite:///dir/a.db", "orders", "without a queue"},
-		{"sqlite:///dir/a.db", "", `"/dir/a.db"`},
+		{"sqlite:///dir/a.db", "", "at the end of the URL's path"},
 	} {
 		_, _, err := backend.DefaultMux().OpenNamed(t.Context(), c.url, c.name)
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), c.shows) {

@@ -249,7 +249,7 @@ func TestRedisURL(t *testing.T) {
 	store, queue := "redis"+strings.TrimPrefix(own[:slash], "zsetpoll")+"/0", own[slash+1:]
 	runOK(t, "push", store+"?queue="+queue, "hello", "--id=a", "--after=1h")
 	runOK(t, "stats", own).wantOutput(t, "scheduled               1\n")
-	delayqRun(t, "stats", store).want(t, result{exitUnusable, "", "delayq: open: invalid queue name \"\": allowed is one, since redis:// names a store alone: the option Named(\"orders\"), or queue=orders in the URL\n"})
+	delayqRun(t, "stats", store).want(t, result{exitUnusable, "", "delayq: open: invalid queue name \"\": allowed is one, since redis:// names a store alone: queue=orders in the URL\n"})
 }
 
 func TestDead(t *testing.T) {
