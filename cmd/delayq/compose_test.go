@@ -64,6 +64,12 @@ func TestCompose(t *testing.T) {
 		}
 	}
 
+	parser, err := newParser(t.Context(), streams{})
+	mustDo(t, err)
+	if called, err := parser.Parse(c.Services["serve"].Command); err != nil || called.Command() != "serve" {
+		t.Errorf("the command of serve, %q: %v", c.Services["serve"].Command, err)
+	}
+
 	makefile, err := os.ReadFile("../../Makefile")
 	mustDo(t, err)
 	for image, server := range map[string]string{c.Services["redis"].Image: "Redis ", c.Services["rabbitmq"].Image: "RabbitMQ "} {

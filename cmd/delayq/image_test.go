@@ -54,7 +54,7 @@ func TestImageBuilds(t *testing.T) {
 func TestImage(t *testing.T) {
 	t.Parallel()
 	stage, all := lastStage(t)
-	for _, want := range []string{"\nFROM scratch\n", "\nCOPY --from=build /etc/ssl/certs/ca-certificates.crt ", "\nENTRYPOINT ["} {
+	for _, want := range []string{"\nFROM scratch\n", "\nCOPY --from=build /etc/ssl/certs/ca-certificates.crt ", "\nENTRYPOINT [", "\nCOPY --from=build --chown=65532:65532 /out/data /data\nWORKDIR /data\nUSER 65532:65532\n"} {
 		if !strings.Contains(stage, want) {
 			t.Errorf("the image lacks %q:%s", want, stage)
 		}
