@@ -53,6 +53,16 @@ func list(all []reading, write func(float64) string) string {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
+// table is list as a table that stands between two paragraphs.
+func table(all []reading, write func(float64) string) string {
+	var sides, values strings.Builder
+	for _, r := range all {
+		sides.WriteString("| " + r.side + " ")
+		values.WriteString("| " + write(r.value) + " ")
+	}
+	return "\n\n" + sides.String() + "|\n" + strings.Repeat("|---", len(all)) + "|\n" + values.String() + "|\n\n"
+}
+
 func in(unit string) func(float64) string {
 	return func(v float64) string { return chart.Number(v) + " " + unit }
 }
@@ -76,8 +86,8 @@ func (p page) Late() string {
 	if len(late) == 0 || !ok {
 		return notMeasured
 	}
-	return fmt.Sprintf("With delays of 1 to 3 s at 2,000 messages a second, 99 of 100 messages were no later than this: %s. "+
-		"Bare timers of Go, which forget everything with their process, had %s.", list(late, in("ms")), in("ms")(bare))
+	return fmt.Sprintf("With delays of 1 to 3 s at 2,000 messages a second, 99 of 100 messages were no later than this:%s"+
+		"Bare timers of Go, which forget everything with their process, had %s.", table(late, in("ms")), in("ms")(bare))
 }
 
 func (p page) Early() string {
@@ -119,12 +129,12 @@ func (p page) Push() string {
 	if len(single) == 0 || len(them) == 0 {
 		return notMeasured
 	}
-	said := fmt.Sprintf("From 256 goroutines, a call a message, delayq takes this many messages a second: %s; of the others, %s. "+
-		"In batches of 100 from one goroutine: %s.", list(single, chart.Number), list(them, chart.Number), list(batch, chart.Number))
+	said := fmt.Sprintf("From 256 goroutines, a call a message, delayq takes this many messages a second:%sThe others take:%s"+
+		"In batches of 100 from one goroutine:%s", table(single, chart.Number), table(them, chart.Number), table(batch, chart.Number))
 	if atOnce := best(p.read(atOncePeers, "msgs/s", isOurs)); len(atOnce) > 0 {
-		said += fmt.Sprintf(" From 8 goroutines with such batches: %s.", list(atOnce, chart.Number))
+		said += "From 8 goroutines with such batches:" + table(atOnce, chart.Number)
 	}
-	return said
+	return strings.TrimSpace(said)
 }
 
 func (p page) Drain() string {
@@ -133,9 +143,9 @@ func (p page) Drain() string {
 	if len(drained) == 0 || len(them) == 0 {
 		return notMeasured
 	}
-	return fmt.Sprintf("32 workers drain this many a second: %s; of the others, %s. "+
+	return fmt.Sprintf("32 workers drain this many a second:%sThe others drain:%s"+
 		"The line of a side in the lower picture begins when it delivers the first, and where it is steep it delivers fast.",
-		list(drained, chart.Number), list(them, chart.Number))
+		table(drained, chart.Number), table(them, chart.Number))
 }
 
 func (p page) Depth() string {
@@ -147,11 +157,11 @@ func (p page) Depth() string {
 	for i := range alone {
 		alone[i].value /= 1e3
 	}
-	text := fmt.Sprintf("Among a thousand pending messages, a message costs from push to ack, with no other under way: %s.", list(alone, in("µs")))
-	if len(flat) == 0 {
-		return text
+	text := fmt.Sprintf("Among a thousand pending messages, a message costs from push to ack, with no other under way:%s", table(alone, in("µs")))
+	if len(flat) > 0 {
+		text += "Among a million it costs as many times as much:" + table(flat, in("×"))
 	}
-	return text + fmt.Sprintf(" Among a million it costs as many times as much: %s.", list(flat, in("×")))
+	return strings.TrimSpace(text)
 }
 
 func (p page) Rest() string {
@@ -172,6 +182,6 @@ func (p page) Wake() string {
 	if len(half) == 0 {
 		return notMeasured
 	}
-	return fmt.Sprintf("A consumer that waits gets a message that is due at once, half of the times within this, the round trip of the "+
-		"push included: %s. 99 of 100 come within: %s.", list(half, in("ms")), list(most, in("ms")))
+	return fmt.Sprintf("A consumer that waits gets a message that is due at once. Half of them come within this, the round trip of the push "+
+		"included:%s99 of 100 come within:%s", table(half, in("ms")), strings.TrimRight(table(most, in("ms")), "\n"))
 }

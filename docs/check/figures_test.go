@@ -23,7 +23,7 @@ func TestFiguresOfLateness(t *testing.T) {
 	measured := tableAfter(t, "../benchmarks.md", "## All sides")
 	sides := map[string][]string{
 		"delayq, memory": {"memory"}, "delayq, zsetpoll": {"zsetpoll"}, "delayq, redisson": {"redisson"}, "delayq, keyspace": {"keyspace"},
-		"delayq, rabbitmq": {"rabbitmq"}, "Redisson in Java": {"redisson-java"}, "river; tuned": {"river", "river-tuned"}, "asynq; tuned": {"asynq", "asynq-tuned"},
+		"delayq, rabbitmq": {"rabbitmq"}, "delayq, sqlite": {"sqlite"}, "delayq, postgres": {"postgres"}, "gue; tuned": {"gue", "gue-tuned"}, "goqite": {"goqite"}, "backlite": {"backlite"}, "Redisson in Java": {"redisson-java"}, "river; tuned": {"river", "river-tuned"}, "asynq; tuned": {"asynq", "asynq-tuned"},
 		"NATS by nats.go; tuned": {"nats", "nats-tuned"}, "beanstalkd; tuned": {"beanstalkd", "beanstalkd-tuned"},
 	}
 	shown := tableAfter(t, "../comparison.md", "## Lateness")
