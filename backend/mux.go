@@ -76,8 +76,8 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (b Backend, queue string,
 }
 
 // OpenNamed is Open for a URL that may leave the queue's name out: it is then name. An empty name
-// is none. It returns [ErrInvalid] for a name that differs from the URL's, and where neither has
-// one.
+// is none. It returns [ErrInvalid] for a name that differs from the URL's, and for an alias without
+// any.
 func (m *Mux) OpenNamed(ctx context.Context, rawURL, name string) (b Backend, queue string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -103,18 +103,11 @@ func (m *Mux) OpenNamed(ctx context.Context, rawURL, name string) (b Backend, qu
 			ErrUnknownScheme, u.Scheme, strings.Join(m.Schemes(), ", "))
 	}
 	b, queue, err = open(ctx, u)
-	switch {
-	case err != nil:
-		return b, queue, err
-	case queue == "" && name == "":
-		err = Invalid("queue name", "", `one: at the end of the URL's path, or by the option Named("orders")`)
-	case queue != "" && name != "" && name != queue:
-		err = twoNames(name, queue)
-	default:
-		return b, cmp.Or(queue, name), nil
+	if err == nil && queue != "" && name != "" && name != queue {
+		_ = b.Close()
+		return nil, "", twoNames(name, queue)
 	}
-	_ = b.Close()
-	return nil, "", err
+	return b, cmp.Or(queue, name), err
 }
 
 // translated moves the parameter queue of an alias's URL, or the caller's name, to its place.

@@ -73,7 +73,7 @@ func plain(err error) string { return forUsers.Replace(strings.TrimPrefix(err.Er
 var forUsers = strings.NewReplacer("\ndelayq: ", "\n", ": delayq: ", ": ",
 	"(forgotten import? known: ", "(expected SCHEME://HOST/QUEUE; schemes: ",
 	"expected a valid 64 bit int but got", "expected a whole number but got", "expected a float but got", "expected a number but got", " (string) (see", " (see",
-	`, or by the option Named("orders")`, "", `the option Named("orders"), or queue=orders`, "queue=orders",
+	`the option Named("orders"), or queue=orders`, "queue=orders",
 	`expected "<url>"`, "expected a queue's URL, as zsetpoll://HOST:6379/QUEUE",
 )
 
