@@ -12,6 +12,8 @@ const (
 	natsModule      = "github.com/nats-io/nats.go"
 	riverModule     = "github.com/riverqueue/river"
 	goqiteModule    = "maragu.dev/goqite"
+	gueModule       = "github.com/vgarvardt/gue/v5"
+	backliteModule  = "github.com/mikestefanello/backlite"
 )
 
 // peers are the columns of the page.
@@ -58,6 +60,16 @@ var peers = []peer{
 	{
 		name: "goqite", open: openGoqite, modules: []string{goqiteModule}, notes: goqiteNotes, made: goqiteMade,
 		claims: "no order but that of priorities and pushes, no headers, no ids of the pusher's; milliseconds; looks every 100 ms",
+	},
+	{
+		name: "gue", open: openGue, needs: lacksPostgres, modules: []string{gueModule}, notes: gueNotes, unjudged: handlerUnjudged,
+		sameProcess: "lease-end-wakes", slow: true, made: gueMade, atOnce: 4,
+		claims: "no order of the same due times, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
+		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // as long as it looks away
+	},
+	{
+		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: handlerUnjudged, made: backliteMade,
+		claims: "one process; no order, no dead letters, one backoff for all tasks of a queue, and processors do not learn the attempt; milliseconds",
 	},
 	{
 		name: "Redisson", open: openRedissonJava, needs: lacksJava, slow: true, notes: redissonNotes, made: redissonMade,
@@ -239,6 +251,30 @@ var goqiteNotes = []note{
 
 const goqiteFence = "`Delete` and `Extend` take the id of a message, whichever worker holds it, and do not say whether it was there: a worker whose timeout is over deletes the message that another one " +
 	"has by then (`TestStaleDeleteWithoutAdapterGoqite`)"
+
+const gueMade = "on PostgreSQL; a `WorkerPool` of 64 workers for each queue, whose `WorkFunc` waits until the message is settled, and returns nil, " +
+	"`ErrRescheduleJobAt`, or `ErrDiscardJob`; a lease is the time after which it returns an error; a cancel is `LockJobByID`, `Delete` and `Done`; a dead letter is deleted"
+
+var gueNotes = []note{
+	{checks: "limits-of-due-times", says: "the second Receive", is: conformance.NotOffered, why: "a retry is scheduled anew: the job has the due time of its retry"},
+	{checks: "close-keeps", says: "at attempt 1", is: conformance.NotOffered, why: "attempts count errors; workers that are stopped roll the transactions of their jobs back"},
+	{checks: "untouched-is-not-counted|stop-returns-untouched", says: "attempt", is: conformance.NotOffered, why: gueCounts},
+	{checks: "cancel-in-flight", says: "not found; want", is: conformance.NotOffered, why: gueLocked},
+	{checks: "cancel-race|random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, sometimes: true, why: gueLocked},
+}
+
+const (
+	gueCounts = "errors are counted, and an error is the only way back"
+	gueLocked = "`LockJobByID` has one error for a job that is not there and for one that a worker has"
+)
+
+const backliteMade = "on SQLite; a file and a `Client` of 64 workers for each queue, whose processor waits until the message is settled, and returns nil or an error; " +
+	"a lease is the time after which it returns an error; our ids are part of the task; a dead letter is a success; files without fsync"
+
+var backliteNotes = []note{
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
+	{checks: "limits-of-due-times", says: "0001-01-01", is: conformance.NotOffered, why: noDueTime},
+}
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 

@@ -287,6 +287,9 @@ func (j *judgement) judgeAlone(t *testing.T) {
 	slices.SortFunc(j.Findings, byRule)
 }
 
+// majorVersion ends a module's path.
+var majorVersion = regexp.MustCompile("/v[0-9]+$")
+
 // versions reads them from go.mod.
 func versions(t *testing.T, modules []string) (vs []string) {
 	t.Helper()
@@ -295,8 +298,7 @@ func versions(t *testing.T, modules []string) (vs []string) {
 	for line := range strings.Lines(string(file)) {
 		words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
 		if len(words) >= 2 && slices.Contains(modules, words[0]) {
-			name, _, _ := strings.Cut(words[0], "/v2")
-			vs = append(vs, path.Base(name)+" "+words[1])
+			vs = append(vs, path.Base(majorVersion.ReplaceAllString(words[0], ""))+" "+words[1])
 		}
 	}
 	return vs
