@@ -61,14 +61,19 @@ type backliteStation struct {
 	started  bool
 }
 
-// open opens the queue's file as the README of backlite does, but without fsync.
-func (s *backliteStation) open(name string) (err error) {
-	sum := sha256.Sum256([]byte(name))
+// backliteFile opens a file as the README of backlite does, but without fsync.
+func backliteFile(path string) (*sql.DB, error) {
 	u := url.URL{
-		Scheme: "file", OmitHost: true, Path: filepath.Join(s.backend.dir, hex.EncodeToString(sum[:16])+".db"),
+		Scheme: "file", OmitHost: true, Path: path,
 		RawQuery: "_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=synchronous(off)",
 	}
-	if s.db, err = sql.Open("sqlite3", u.String()); err != nil {
+	return sql.Open("sqlite3", u.String())
+}
+
+// open names the queue's file by a hash, which fits into a name.
+func (s *backliteStation) open(name string) (err error) {
+	sum := sha256.Sum256([]byte(name))
+	if s.db, err = backliteFile(filepath.Join(s.backend.dir, hex.EncodeToString(sum[:16])+".db")); err != nil {
 		return err
 	}
 	s.client, err = backlite.NewClient(backlite.ClientConfig{DB: s.db, NumWorkers: 64, ReleaseAfter: 10 * time.Minute})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/beanstalkd/go-beanstalk"
 	"github.com/hibiken/asynq"
+	"github.com/mikestefanello/backlite"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"maragu.dev/goqite"
@@ -374,4 +376,47 @@ func TestStaleDeleteWithoutAdapterGoqite(t *testing.T) {
 	if left != 0 {
 		t.Error("goqite's Delete is fenced now")
 	}
+}
+
+// runBacklite has a client of one worker handle tasks.
+func runBacklite(t *testing.T, handle func(context.Context, backliteTask) error) *backlite.Client {
+	t.Helper()
+	db, err := backliteFile(filepath.Join(t.TempDir(), "queue.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	c, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 1, ReleaseAfter: time.Minute})
+	must(t, err)
+	must(t, c.Install())
+	c.Register(backlite.NewQueue(handle))
+	c.Start(t.Context())
+	return c
+}
+
+// TestEarlyWithoutAdapterBacklite has tasks due just before the end of a millisecond.
+func TestEarlyWithoutAdapterBacklite(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	l := expecting(n)
+	c := runBacklite(t, func(_ context.Context, task backliteTask) error {
+		var due time.Time
+		if err := due.UnmarshalBinary(task.Body); err != nil {
+			return err
+		}
+		l.note(due)
+		return nil
+	})
+	begin := time.Now().Truncate(time.Millisecond).Add(time.Second)
+	for i := range n {
+		due := begin.Add(time.Duration(i+1)*20*time.Millisecond - 1)
+		body, err := due.MarshalBinary()
+		must(t, err)
+		_, err = c.Add(backliteTask{Body: body}).At(due).Save()
+		must(t, err)
+	}
+	early, least, _ := l.early(t)
+	if early == 0 {
+		t.Error("backlite is early no more")
+	}
+	t.Logf("%d of %d early, the most by %v", early, n, -least)
+	c.Stop(t.Context())
 }
