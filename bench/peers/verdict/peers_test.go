@@ -68,7 +68,7 @@ var peers = []peer{
 		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // as long as it looks away
 	},
 	{
-		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: handlerUnjudged, made: backliteMade,
+		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: handlerUnjudged, times: backliteTimes, made: backliteMade,
 		claims: "one process; no order, no dead letters, one backoff for all tasks of a queue, and processors do not learn the attempt; milliseconds",
 	},
 	{
@@ -274,7 +274,16 @@ const backliteMade = "on SQLite; a file and a `Client` of 64 workers for each qu
 var backliteNotes = []note{
 	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
 	{checks: "limits-of-due-times", says: "0001-01-01", is: conformance.NotOffered, why: noDueTime},
+	{checks: "due-at|never-early|never-early-under-load", says: "not due yet", is: conformance.Broken, sometimes: true, why: backliteEarly},
+	{checks: "due-at|never-early|never-early-under-load", says: " early", is: conformance.Broken, sometimes: true, why: backliteEarly},
+	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, sometimes: true, why: endedByEarly},
 }
+
+const backliteEarly = "backlite stores the times of `At` and `Wait` in whole milliseconds, cut off (`InsertTx` in internal/task/task.go): a task may come up to 1 ms early. " +
+	"Its README says \"at least\" of both. Without the adapter: `TestEarlyWithoutAdapterBacklite`. A busy machine hides it."
+
+// backliteTimes are of checks that take a machine which is faster than the rest of a millisecond.
+var backliteTimes = map[string]int{"due-at": 8}
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 
