@@ -12,9 +12,13 @@ import (
 
 	"github.com/beanstalkd/go-beanstalk"
 	"github.com/hibiken/asynq"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/mikestefanello/backlite"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/vgarvardt/gue/v5"
+	"github.com/vgarvardt/gue/v5/adapter"
+	"github.com/vgarvardt/gue/v5/adapter/pgxv5"
 	"maragu.dev/goqite"
 
 	"github.com/delayq/delayq/internal/testenv"
@@ -419,4 +423,77 @@ func TestEarlyWithoutAdapterBacklite(t *testing.T) {
 	}
 	t.Logf("%d of %d early, the most by %v", early, n, -least)
 	c.Stop(t.Context())
+}
+
+// TestLockedWithoutAdapterGue has a worker look for a job while another one gives its job back. Sometimes the first one's transaction then locks
+// both: the job that it has, and the one that was given back, which nobody can get when it is due.
+func TestLockedWithoutAdapterGue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes luck") // about gue, nothing of ours
+	}
+	testenv.Require(t, lacksPostgres())
+	t.Parallel()
+	c := dialGue(t)
+	const rounds = 5000
+	for i := range rounds {
+		if late := givesBackWhileLooking(t, c, time.Duration(i%40)*10*time.Microsecond); late > 0 {
+			t.Logf("round %d: for %v a job was due, and no worker could get it while another job was being worked on", i, late)
+			return
+		}
+	}
+	t.Errorf("in %d rounds each job could be had when it was due", rounds)
+}
+
+func dialGue(t *testing.T) *gue.Client {
+	t.Helper()
+	s := testenv.Postgres(t, "fsync=off")
+	installGue(t, s.URL())
+	pool, err := pgxpool.New(t.Context(), s.URL())
+	must(t, err)
+	t.Cleanup(pool.Close)
+	c, err := gue.NewClient(pgxv5.NewConnPool(pool))
+	must(t, err)
+	return c
+}
+
+// givesBackWhileLooking returns for how long the job that was given back could not be had, 0 for a job that nobody has locked.
+func givesBackWhileLooking(t *testing.T, c *gue.Client, pause time.Duration) (late time.Duration) {
+	ctx := t.Context()
+	first, second := &gue.Job{Type: "x", RunAt: time.Now().Add(-2 * time.Second)}, &gue.Job{Type: "x", RunAt: time.Now().Add(-time.Second)}
+	must(t, c.EnqueueBatch(ctx, []*gue.Job{first, second}))
+	worker, err := c.LockNextScheduledJob(ctx, "")
+	must(t, err)
+	given := make(chan error, 1)
+	go func() {
+		time.Sleep(pause) // meets the other worker's look, in some rounds
+		given <- worker.Error(ctx, gue.ErrRescheduleJobIn(100*time.Millisecond, "try again"))
+	}()
+	other, err := c.LockNextScheduledJob(ctx, "")
+	must(t, err)
+	must(t, <-given)
+	due := time.Now().Add(100 * time.Millisecond)
+	back, err := c.LockJobByID(ctx, first.ID)
+	if errors.Is(err, adapter.ErrNoRows) {
+		for late = time.Millisecond; late < time.Second; late = time.Since(due) {
+			time.Sleep(10 * time.Millisecond) // polling: ended by the condition
+			if back, err = c.LockNextScheduledJob(ctx, ""); err != nil || back != nil {
+				late = 0
+				break
+			}
+		}
+		must(t, err)
+		must(t, other.Delete(ctx))
+		must(t, other.Done(ctx))
+		if back == nil {
+			back, err = c.LockNextScheduledJob(ctx, "")
+		}
+	} else {
+		must(t, err)
+		must(t, other.Delete(ctx))
+		must(t, other.Done(ctx))
+	}
+	must(t, err)
+	must(t, back.Delete(ctx))
+	must(t, back.Done(ctx))
+	return late
 }
