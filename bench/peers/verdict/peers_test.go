@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"time"
 
 	"github.com/delayq/delayq/conformance"
@@ -63,12 +64,12 @@ var peers = []peer{
 	},
 	{
 		name: "gue", open: openGue, needs: lacksPostgres, modules: []string{gueModule}, notes: gueNotes, unjudged: handlerUnjudged,
-		sameProcess: "lease-end-wakes", slow: true, made: gueMade, atOnce: 4,
+		sameProcess: "lease-end-wakes", slow: true, made: gueMade,
 		claims: "no order of the same due times, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
 		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // as long as it looks away
 	},
 	{
-		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: handlerUnjudged, times: backliteTimes, made: backliteMade,
+		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: backliteUnjudged, times: backliteTimes, made: backliteMade,
 		claims: "one process; no order, no dead letters, one backoff for all tasks of a queue, and processors do not learn the attempt; milliseconds",
 	},
 	{
@@ -140,6 +141,13 @@ const (
 	takesAhead    = "workers take messages before anybody asks the adapter for them, so that a cancel meets a message in a handler: the adapter's doing"
 	tooFewWorkers = "the check holds more than 64 messages at a time, and the adapter has so many workers"
 )
+
+// backliteUnjudged has one check more.
+var backliteUnjudged = func() map[string]string {
+	all := maps.Clone(handlerUnjudged)
+	all["expires"] = "the check needs the due time of a message that is handed out, which processors do not learn"
+	return all
+}()
 
 // encodedNames is why the longest names do not fit.
 const encodedNames = "the adapter encodes names, which makes the longest too long: the adapter's doing"
