@@ -61,11 +61,11 @@ type backliteStation struct {
 	started  bool
 }
 
-// backliteFile opens a file as the README of backlite does, but without fsync.
+// backliteFile opens a file as the README of backlite does, but without fsync. A connection waits for others while it switches to WAL, too.
 func backliteFile(path string) (*sql.DB, error) {
 	u := url.URL{
 		Scheme: "file", OmitHost: true, Path: path,
-		RawQuery: "_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_pragma=synchronous(off)",
+		RawQuery: "_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)",
 	}
 	return sql.Open("sqlite3", u.String())
 }

@@ -270,6 +270,7 @@ var gueNotes = []note{
 	{checks: "cancel-in-flight", says: "no such message; want", is: conformance.NotOffered, why: gueLocked},
 	{checks: "cancel", says: "waits for a retry: no such message", is: conformance.NotOffered, sometimes: true, why: gueLocked},
 	{checks: "nack-keeps", says: "no message was handed out within", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
+	{checks: "wake-up-of-batch", says: "slept on for", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
 	{checks: "cancel-race|random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, sometimes: true, why: gueLocked},
 }
 
@@ -291,13 +292,18 @@ var backliteNotes = []note{
 	{checks: "due-at|never-early|never-early-under-load", says: "not due yet", is: conformance.Broken, sometimes: true, why: backliteEarly},
 	{checks: "due-at|never-early|never-early-under-load", says: " early", is: conformance.Broken, sometimes: true, why: backliteEarly},
 	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, sometimes: true, why: endedByEarly},
+	{checks: "close-race|close-leaves-no-goroutine", says: "backlite.(*dispatcher)", is: conformance.Broken, sometimes: true, why: backliteStop},
+	{checks: "consume", says: "the end of the check's work", is: conformance.NotOffered, why: "what a handler fails at is given back with a delay, and a queue has one backoff for all of its tasks"},
 }
 
 const backliteEarly = "backlite stores the times of `At` and `Wait` in whole milliseconds, cut off (`InsertTx` in internal/task/task.go): a task may come up to 1 ms early. " +
 	"Its README says \"at least\" of both. Without the adapter: `TestEarlyWithoutAdapterBacklite`. A busy machine hides it."
 
+const backliteStop = "`Stop` takes the free workers that `fetch` waits for (`waitForWorkers` in dispatcher.go): one that is under way then waits for ever, in a goroutine that looks every 100 ms. " +
+	"Without the adapter: `TestStopWithoutAdapterBacklite`."
+
 // backliteTimes are of checks that take a machine which is faster than the rest of a millisecond.
-var backliteTimes = map[string]int{"due-at": 8}
+var backliteTimes = map[string]int{"due-at": 8, "never-early": 4}
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 

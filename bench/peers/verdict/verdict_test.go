@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -29,8 +31,8 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.checks", "10") // each is a queue more, which takes some peers seconds to open and close
-	testenv.Main(m)
+	_ = flag.Set("rapid.checks", "10")                                                                  // each is a queue more, which takes some peers seconds to open and close
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/mikestefanello/backlite.(*dispatcher).fetch")) // which may outlive Stop
 }
 
 // inShort are checks whose outcome no load of the machine changes.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -425,6 +427,51 @@ func TestEarlyWithoutAdapterBacklite(t *testing.T) {
 	c.Stop(t.Context())
 }
 
+// TestStopWithoutAdapterBacklite stops a client whose worker is busy while another task waits for it. It is not parallel, since it looks at all
+// goroutines.
+func TestStopWithoutAdapterBacklite(t *testing.T) {
+	before := waitingFetches()
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	c := runBacklite(t, func(context.Context, backliteTask) error {
+		begun <- struct{}{}
+		<-release
+		return nil
+	})
+	_, err := c.Add(backliteTask{}).Save()
+	must(t, err)
+	<-begun
+	_, err = c.Add(backliteTask{}).Save()
+	must(t, err)
+	if !soon(func() bool { return waitingFetches() > before }) {
+		t.Fatal("backlite does not look for the second task while its worker is busy")
+	}
+	stopped := make(chan bool, 1)
+	go func() { stopped <- c.Stop(t.Context()) }()
+	close(release)
+	if !<-stopped {
+		t.Fatal("backlite has not stopped")
+	}
+	if soon(func() bool { return waitingFetches() == before }) {
+		t.Error("backlite leaves no goroutine when it stops")
+	}
+}
+
+// waitingFetches counts the goroutines of backlite that wait for a free worker.
+func waitingFetches() int {
+	stacks := make([]byte, 8<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "backlite.(*dispatcher).waitForWorkers")
+}
+
+// soon waits until ok, for up to 2 s.
+func soon(ok func() bool) bool {
+	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) { // ended by the condition
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // TestLockedWithoutAdapterGue has a worker look for a job while another one gives its job back. Sometimes the first one's transaction then locks
 // both: the job that it has, and the one that was given back, which nobody can get when it is due.
 func TestLockedWithoutAdapterGue(t *testing.T) {
@@ -456,44 +503,46 @@ func dialGue(t *testing.T) *gue.Client {
 	return c
 }
 
-// givesBackWhileLooking returns for how long the job that was given back could not be had, 0 for a job that nobody has locked.
+// givesBackWhileLooking returns for how long the job that was given back was due and could not be had, 0 where nobody has locked it.
 func givesBackWhileLooking(t *testing.T, c *gue.Client, pause time.Duration) (late time.Duration) {
-	ctx := t.Context()
-	first, second := &gue.Job{Type: "x", RunAt: time.Now().Add(-2 * time.Second)}, &gue.Job{Type: "x", RunAt: time.Now().Add(-time.Second)}
+	t.Helper()
+	ctx, now := t.Context(), time.Now()
+	first, second := &gue.Job{Type: "x", RunAt: now.Add(-2 * time.Second)}, &gue.Job{Type: "x", RunAt: now.Add(-time.Second)}
 	must(t, c.EnqueueBatch(ctx, []*gue.Job{first, second}))
 	worker, err := c.LockNextScheduledJob(ctx, "")
 	must(t, err)
-	given := make(chan error, 1)
+	due, given := time.Now().Add(100*time.Millisecond), make(chan error, 1)
 	go func() {
-		time.Sleep(pause) // meets the other worker's look, in some rounds
-		given <- worker.Error(ctx, gue.ErrRescheduleJobIn(100*time.Millisecond, "try again"))
+		time.Sleep(pause) // meets the other worker's look in some rounds
+		given <- worker.Error(ctx, gue.ErrRescheduleJobAt(due, "try again"))
 	}()
 	other, err := c.LockNextScheduledJob(ctx, "")
 	must(t, err)
 	must(t, <-given)
-	due := time.Now().Add(100 * time.Millisecond)
 	back, err := c.LockJobByID(ctx, first.ID)
-	if errors.Is(err, adapter.ErrNoRows) {
-		for late = time.Millisecond; late < time.Second; late = time.Since(due) {
-			time.Sleep(10 * time.Millisecond) // polling: ended by the condition
-			if back, err = c.LockNextScheduledJob(ctx, ""); err != nil || back != nil {
-				late = 0
-				break
-			}
-		}
+	if !errors.Is(err, adapter.ErrNoRows) {
 		must(t, err)
-		must(t, other.Delete(ctx))
-		must(t, other.Done(ctx))
-		if back == nil {
-			back, err = c.LockNextScheduledJob(ctx, "")
-		}
-	} else {
-		must(t, err)
-		must(t, other.Delete(ctx))
-		must(t, other.Done(ctx))
+		finish(t, other, back)
+		return 0
 	}
+	time.Sleep(time.Until(due) + time.Second) // for this long other is being worked on
+	back, err = c.LockNextScheduledJob(ctx, "")
 	must(t, err)
-	must(t, back.Delete(ctx))
-	must(t, back.Done(ctx))
+	if back == nil {
+		late = time.Since(due)
+	}
+	finish(t, other)
+	if back == nil {
+		back, err = c.LockNextScheduledJob(ctx, "")
+		must(t, err)
+	}
+	finish(t, back)
 	return late
+}
+
+func finish(t *testing.T, jobs ...*gue.Job) {
+	t.Helper()
+	for _, j := range jobs {
+		must(t, errors.Join(j.Delete(t.Context()), j.Done(t.Context())))
+	}
 }
