@@ -65,8 +65,8 @@ var peers = []peer{
 	{
 		name: "gue", open: openGue, needs: lacksPostgres, modules: []string{gueModule}, notes: gueNotes, unjudged: handlerUnjudged,
 		sameProcess: "lease-end-wakes", slow: true, made: gueMade,
-		claims: "no order of the same due times, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
-		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // as long as it looks away
+		claims: "no order of messages of one due time, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
+		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second, "features": 10 * time.Second}, // no shorter than it looks away
 	},
 	{
 		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: backliteUnjudged, times: backliteTimes, made: backliteMade,

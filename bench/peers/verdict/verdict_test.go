@@ -31,8 +31,9 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.checks", "10")                                                                  // each is a queue more, which takes some peers seconds to open and close
-	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/mikestefanello/backlite.(*dispatcher).fetch")) // which may outlive Stop
+	_ = flag.Set("rapid.checks", "10") // each is a queue more, which takes some peers seconds to open and close
+	mayStay := goleak.IgnoreAnyFunction("github.com/mikestefanello/backlite.(*dispatcher).fetch")
+	testenv.Main(m, mayStay)
 }
 
 // inShort are checks whose outcome no load of the machine changes.
