@@ -64,7 +64,7 @@ var peers = []peer{
 	},
 	{
 		name: "gue", open: openGue, needs: lacksPostgres, modules: []string{gueModule}, notes: gueNotes, unjudged: handlerUnjudged,
-		sameProcess: "lease-end-wakes", slow: true, made: gueMade,
+		sameProcess: "lease-end-wakes", slow: true, made: gueMade, times: map[string]int{"nack-keeps": 4},
 		claims: "no order of messages of one due time, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
 		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second, "features": 10 * time.Second}, // no shorter than it looks away
 	},
@@ -299,8 +299,8 @@ var backliteNotes = []note{
 const backliteEarly = "backlite stores the times of `At` and `Wait` in whole milliseconds, cut off (`InsertTx` in internal/task/task.go): a task may come up to 1 ms early. " +
 	"Its README says \"at least\" of both. Without the adapter: `TestEarlyWithoutAdapterBacklite`. A busy machine hides it."
 
-const backliteStop = "`Stop` takes the free workers that `fetch` waits for (`waitForWorkers` in dispatcher.go): one that is under way then waits for ever, in a goroutine that looks every 100 ms. " +
-	"Without the adapter: `TestStopWithoutAdapterBacklite`."
+const backliteStop = "`Stop` takes the free workers that `fetch` waits for (`waitForWorkers` in dispatcher.go): one that is under way then waits for ever, in a goroutine that nothing ends, " +
+	"and the tasks that it has claimed by then wait for `ReleaseAfter`. Without the adapter: `TestStopWithoutAdapterBacklite`."
 
 // backliteTimes are of checks that take a machine which is faster than the rest of a millisecond.
 var backliteTimes = map[string]int{"due-at": 8, "never-early": 4}

@@ -276,7 +276,7 @@ func openRiver(tb testing.TB) (conformance.Harness, string) {
 // openGue gives each backend a database of its own, which its schema is copied to. A station has 64 connections, and a check up to two.
 func openGue(tb testing.TB) (conformance.Harness, string) {
 	tb.Helper()
-	s := testenv.Postgres(tb, "max_connections=1200", "fsync=off")
+	s := testenv.Postgres(tb, "max_connections=1500", "fsync=off")
 	version := installGue(tb, s.URL())
 	var made atomic.Int64
 	h := conformance.Harness{Tick: time.Second, Patience: 20 * time.Second}
