@@ -272,6 +272,7 @@ var gueNotes = []note{
 	{checks: "nack-keeps", says: "no message was handed out within", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
 	{checks: "wake-up-of-batch", says: "slept on for", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
 	{checks: "cancel-race|random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, sometimes: true, why: gueLocked},
+	{checks: "random-cancellations", says: "deallocate cached statement", is: conformance.NotJudged, sometimes: true}, // pgx tells of an earlier call: worth another run
 }
 
 const (
