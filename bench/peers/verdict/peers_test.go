@@ -281,7 +281,7 @@ const (
 
 	gueLocksTwo = "A worker that looks for a job (`LockNextScheduledJob`, `LockJob` in client.go) while another one gives its job back sometimes locks that job, too: its `SELECT … FOR UPDATE SKIP LOCKED` meets the row " +
 		"as it was, locks it as it is, finds that it is not due yet, and goes on to the next row. The lock stays until the transaction ends, and that is when the worker is done with the next job. " +
-		"Until then no worker gets the job that was given back, however long it has been due. Without the adapter: `TestLockedWithoutAdapterGue`, which finds it within some rounds."
+		"Until then no worker gets the job that was given back, however long it has been due. Without the adapter: `TestLockedWithoutAdapterGue`, which finds it within some thousand rounds."
 )
 
 const backliteMade = "on SQLite; a file and a `Client` of 64 workers for each queue, whose processor waits until the message is settled, and returns nil or an error; " +

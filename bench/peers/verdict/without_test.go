@@ -398,10 +398,24 @@ func runBacklite(t *testing.T, handle func(context.Context, backliteTask) error)
 	return c
 }
 
-// TestEarlyWithoutAdapterBacklite has tasks due just before the end of a millisecond.
+// TestEarlyWithoutAdapterBacklite has tasks due just before the end of a millisecond. A busy machine is too slow to have them early, in most rounds.
 func TestEarlyWithoutAdapterBacklite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes luck on a busy machine") // about backlite, nothing of ours
+	}
 	t.Parallel()
-	const n = 100
+	const rounds = 10
+	for range rounds {
+		if n, least := earlyOfBacklite(t, 50); n > 0 {
+			t.Logf("%d of 50 early, the most by %v", n, -least)
+			return
+		}
+	}
+	t.Errorf("backlite is early no more, in %d rounds", rounds)
+}
+
+func earlyOfBacklite(t *testing.T, n int) (early int, least time.Duration) {
+	t.Helper()
 	l := expecting(n)
 	c := runBacklite(t, func(_ context.Context, task backliteTask) error {
 		var due time.Time
@@ -419,12 +433,11 @@ func TestEarlyWithoutAdapterBacklite(t *testing.T) {
 		_, err = c.Add(backliteTask{Body: body}).At(due).Save()
 		must(t, err)
 	}
-	early, least, _ := l.early(t)
-	if early == 0 {
-		t.Error("backlite is early no more")
+	early, least, _ = l.early(t)
+	if !c.Stop(t.Context()) {
+		t.Error("backlite has not stopped")
 	}
-	t.Logf("%d of %d early, the most by %v", early, n, -least)
-	c.Stop(t.Context())
+	return early, least
 }
 
 // TestStopWithoutAdapterBacklite stops a client whose worker is busy while another task waits for it. It is not parallel, since it looks at all
@@ -481,7 +494,7 @@ func TestLockedWithoutAdapterGue(t *testing.T) {
 	testenv.Require(t, lacksPostgres())
 	t.Parallel()
 	c := dialGue(t)
-	const rounds = 5000
+	const rounds = 20_000
 	for i := range rounds {
 		if late := givesBackWhileLooking(t, c, time.Duration(i%40)*10*time.Microsecond); late > 0 {
 			t.Logf("round %d: for %v a job was due, and no worker could get it while another job was being worked on", i, late)
