@@ -117,6 +117,18 @@ func (w *riverWorker) NextRetry(job *river.Job[message]) time.Time {
 	return ceil(time.Now().Add(w.station.retries[job.ID]), time.Microsecond)
 }
 
+// raw has values that JSON keeps byte for byte.
+func raw(headers map[string]string) map[string][]byte {
+	if len(headers) == 0 {
+		return nil
+	}
+	m := make(map[string][]byte, len(headers))
+	for k, v := range headers {
+		m[k] = []byte(v)
+	}
+	return m
+}
+
 func plain(headers map[string][]byte) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -179,14 +191,8 @@ func (q *riverQueue) Schedule(ctx context.Context, ms []backend.Message) []error
 	i := -1
 	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		i++
-		args := message{Body: m.Body}
-		if len(m.Headers) > 0 {
-			args.Headers = make(map[string][]byte)
-		}
-		for k, v := range m.Headers {
-			args.Headers[k] = []byte(v)
-		}
-		inserted, err := q.client.Insert(ctx, args, &river.InsertOpts{Queue: q.name, MaxAttempts: math.MaxInt16, ScheduledAt: riverDue(m)})
+		args := message{Body: m.Body, Headers: raw(m.Headers)}
+		inserted, err := q.client.Insert(ctx, args, &river.InsertOpts{Queue: q.name, MaxAttempts: math.MaxInt16, ScheduledAt: microsecondDue(m)})
 		if err == nil {
 			ms[i].ID = strconv.FormatInt(inserted.Job.ID, 10)
 		}
@@ -194,8 +200,8 @@ func (q *riverQueue) Schedule(ctx context.Context, ms []backend.Message) []error
 	})
 }
 
-// riverDue rounds up to what a timestamp holds. The zero time is now.
-func riverDue(m backend.Message) time.Time {
+// microsecondDue rounds up to what a timestamp holds. The zero time is now.
+func microsecondDue(m backend.Message) time.Time {
 	switch {
 	case !m.Due.IsZero():
 		return ceil(m.Due, time.Microsecond)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"time"
 
 	"github.com/delayq/delayq/conformance"
@@ -12,6 +13,8 @@ const (
 	natsModule      = "github.com/nats-io/nats.go"
 	riverModule     = "github.com/riverqueue/river"
 	goqiteModule    = "maragu.dev/goqite"
+	gueModule       = "github.com/vgarvardt/gue/v5"
+	backliteModule  = "github.com/mikestefanello/backlite"
 )
 
 // peers are the columns of the page.
@@ -58,6 +61,16 @@ var peers = []peer{
 	{
 		name: "goqite", open: openGoqite, modules: []string{goqiteModule}, notes: goqiteNotes, made: goqiteMade,
 		claims: "no order but that of priorities and pushes, no headers, no ids of the pusher's; milliseconds; looks every 100 ms",
+	},
+	{
+		name: "gue", open: openGue, needs: lacksPostgres, modules: []string{gueModule}, notes: gueNotes, unjudged: handlerUnjudged,
+		sameProcess: "lease-end-wakes", slow: true, made: gueMade, times: map[string]int{"nack-keeps": 4},
+		claims: "no order of messages of one due time, no headers, no dead letters, no ids of the pusher's; microseconds; looks every 5 s: its default",
+		ticks:  map[string]time.Duration{"never-early-under-load": 5 * time.Second, "features": 10 * time.Second}, // no shorter than it looks away
+	},
+	{
+		name: "backlite", open: openBacklite, modules: []string{backliteModule}, notes: backliteNotes, unjudged: backliteUnjudged, times: backliteTimes, made: backliteMade,
+		claims: "one process; no order, no dead letters, one backoff for all tasks of a queue, and processors do not learn the attempt; milliseconds",
 	},
 	{
 		name: "Redisson", open: openRedissonJava, needs: lacksJava, slow: true, notes: redissonNotes, made: redissonMade,
@@ -128,6 +141,13 @@ const (
 	takesAhead    = "workers take messages before anybody asks the adapter for them, so that a cancel meets a message in a handler: the adapter's doing"
 	tooFewWorkers = "the check holds more than 64 messages at a time, and the adapter has so many workers"
 )
+
+// backliteUnjudged has one check more.
+var backliteUnjudged = func() map[string]string {
+	all := maps.Clone(handlerUnjudged)
+	all["expires"] = "the check needs the due time of a message that is handed out, which processors do not learn"
+	return all
+}()
 
 // encodedNames is why the longest names do not fit.
 const encodedNames = "the adapter encodes names, which makes the longest too long: the adapter's doing"
@@ -239,6 +259,52 @@ var goqiteNotes = []note{
 
 const goqiteFence = "`Delete` and `Extend` take the id of a message, whichever worker holds it, and do not say whether it was there: a worker whose timeout is over deletes the message that another one " +
 	"has by then (`TestStaleDeleteWithoutAdapterGoqite`)"
+
+const gueMade = "on PostgreSQL; a `WorkerPool` of 64 workers for each queue, whose `WorkFunc` waits until the message is settled, and returns nil, " +
+	"`ErrRescheduleJobAt`, or `ErrDiscardJob`; a lease is the time after which it returns an error; a cancel is `LockJobByID`, `Delete` and `Done`; a dead letter is deleted"
+
+var gueNotes = []note{
+	{checks: "limits-of-due-times", says: "the second Receive", is: conformance.NotOffered, why: "a retry is scheduled anew: the job has the due time of its retry"},
+	{checks: "close-keeps", says: "at attempt 1", is: conformance.NotOffered, why: "attempts count errors; workers that are stopped roll the transactions of their jobs back"},
+	{checks: "untouched-is-not-counted|stop-returns-untouched", says: "attempt", is: conformance.NotOffered, why: gueCounts},
+	{checks: "cancel-in-flight", says: "no such message; want", is: conformance.NotOffered, why: gueLocked},
+	{checks: "cancel", says: "waits for a retry: no such message", is: conformance.NotOffered, sometimes: true, why: gueLocked},
+	{checks: "nack-keeps", says: "no message was handed out within", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
+	{checks: "wake-up-of-batch", says: "slept on for", is: conformance.Broken, sometimes: true, why: gueLocksTwo},
+	{checks: "cancel-race|random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, sometimes: true, why: gueLocked},
+	{checks: "random-cancellations", says: "deallocate cached statement", is: conformance.NotJudged, sometimes: true}, // pgx tells of an earlier call: worth another run
+}
+
+const (
+	gueCounts = "errors are counted, and an error is the only way back"
+	gueLocked = "`LockJobByID` has one error for a job that is not there and for one that another transaction has locked, a worker's or one that looks for due jobs"
+
+	gueLocksTwo = "A worker that looks for a job (`LockNextScheduledJob`, `LockJob` in client.go) while another one gives its job back sometimes locks that job, too: its `SELECT … FOR UPDATE SKIP LOCKED` meets the row " +
+		"as it was, locks it as it is, finds that it is not due yet, and goes on to the next row. The lock stays until the transaction ends, and that is when the worker is done with the next job. " +
+		"Until then no worker gets the job that was given back, however long it has been due. Without the adapter: `TestLockedWithoutAdapterGue`, which finds it within some thousand rounds."
+)
+
+const backliteMade = "on SQLite; a file and a `Client` of 64 workers for each queue, whose processor waits until the message is settled, and returns nil or an error; " +
+	"a lease is the time after which it returns an error; our ids are part of the task; a dead letter is a success; files without fsync"
+
+var backliteNotes = []note{
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
+	{checks: "limits-of-due-times", says: "0001-01-01", is: conformance.NotOffered, why: noDueTime},
+	{checks: "due-at|never-early|never-early-under-load", says: "not due yet", is: conformance.Broken, sometimes: true, why: backliteEarly},
+	{checks: "due-at|never-early|never-early-under-load", says: " early", is: conformance.Broken, sometimes: true, why: backliteEarly},
+	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, sometimes: true, why: endedByEarly},
+	{checks: "close-race|close-leaves-no-goroutine", says: "backlite.(*dispatcher)", is: conformance.Broken, sometimes: true, why: backliteStop},
+	{checks: "consume", says: "the end of the check's work", is: conformance.NotOffered, why: "what a handler fails at is given back with a delay, and a queue has one backoff for all of its tasks"},
+}
+
+const backliteEarly = "backlite stores the times of `At` and `Wait` in whole milliseconds, cut off (`InsertTx` in internal/task/task.go): a task may come up to 1 ms early. " +
+	"Its README says \"at least\" of both. Without the adapter: `TestEarlyWithoutAdapterBacklite`. A busy machine hides it."
+
+const backliteStop = "`Stop` takes the free workers that `fetch` waits for (`waitForWorkers` in dispatcher.go): one that is under way then waits for ever, in a goroutine that nothing ends, " +
+	"and the tasks that it has claimed by then wait for `ReleaseAfter`. Without the adapter: `TestStopWithoutAdapterBacklite`."
+
+// backliteTimes are of checks that take a machine which is faster than the rest of a millisecond.
+var backliteTimes = map[string]int{"due-at": 8, "never-early": 4}
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 

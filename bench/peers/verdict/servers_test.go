@@ -273,6 +273,41 @@ func openRiver(tb testing.TB) (conformance.Harness, string) {
 	return h, "PostgreSQL " + version
 }
 
+// openGue gives each backend a database of its own, which its schema is copied to. A station has 64 connections, and a check up to two.
+func openGue(tb testing.TB) (conformance.Harness, string) {
+	tb.Helper()
+	s := testenv.Postgres(tb, "max_connections=1500", "fsync=off")
+	version := installGue(tb, s.URL())
+	var made atomic.Int64
+	h := conformance.Harness{Tick: time.Second, Patience: 20 * time.Second}
+	h.New = func(ctx context.Context) (backend.Backend, func(), error) {
+		pool, err := copyDatabase(ctx, s.URL(), fmt.Sprint("trial", made.Add(1)))
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := newGueBackend(pool)
+		return b, pool.Close, err
+	}
+	h.Attach = func(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
+		second, err := newGueBackend(b.(*gueBackend).pool)
+		return second, nil, err
+	}
+	return h, "PostgreSQL " + version
+}
+
+// installGue makes gue's table in the database that the others are copies of.
+func installGue(tb testing.TB, url string) (version string) {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, url)
+	must(tb, err)
+	defer func() { must(tb, conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, schemaOf(tb, gueModule, "migrations/schema.sql"))
+	must(tb, err)
+	must(tb, conn.QueryRow(ctx, "SHOW server_version").Scan(&version))
+	return strings.Fields(version)[0]
+}
+
 // migrate makes river's tables in the database that the others are copies of.
 func migrate(tb testing.TB, url string) (version string) {
 	tb.Helper()
@@ -314,7 +349,7 @@ func copyDatabase(ctx context.Context, url, name string) (*pgxpool.Pool, error) 
 // openGoqite gives each backend a file of its own.
 func openGoqite(tb testing.TB) (conformance.Harness, string) {
 	tb.Helper()
-	dir, schema := tb.TempDir(), goqiteSchema(tb)
+	dir, schema := tb.TempDir(), schemaOf(tb, goqiteModule, "schema_sqlite.sql")
 	var made atomic.Int64
 	open := func(path string) (*goqiteBackend, error) {
 		u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)"}
@@ -340,13 +375,26 @@ func openGoqite(tb testing.TB) (conformance.Harness, string) {
 	}, ""
 }
 
-func goqiteSchema(tb testing.TB) string {
+// schemaOf reads a file of a module.
+func schemaOf(tb testing.TB, module, file string) string {
 	tb.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", goqiteModule).Output()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	must(tb, err)
-	schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema_sqlite.sql"))
+	schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), file))
 	must(tb, err)
 	return string(schema)
+}
+
+// openBacklite gives each backend a directory of its own. A second client would not learn of the tasks that the first one adds.
+func openBacklite(tb testing.TB) (conformance.Harness, string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	return conformance.Harness{
+		New: func(context.Context) (backend.Backend, func(), error) {
+			own, err := os.MkdirTemp(dir, "trial")
+			return &backliteBackend{dir: own}, nil, err
+		},
+	}, ""
 }
 
 func lacksJava() error {

@@ -102,6 +102,9 @@ func (p peer) find(v conformance.Verdict) finding {
 	return f
 }
 
+// places are those of functions in the stack of a goroutine that was left.
+var places = regexp.MustCompile(` /\S+\.go:\d+( \+0x[0-9a-f]+)?`)
+
 // detail is what the suite says of a verdict, in one line.
 func detail(v conformance.Verdict) string {
 	if v.Err == nil {
@@ -109,7 +112,7 @@ func detail(v conformance.Verdict) string {
 	}
 	said, _, _ := strings.Cut(v.Err.Error(), "\nthe rule is:")
 	said = strings.TrimPrefix(said, v.Check.Name+": ")
-	return strings.Join(strings.Fields(said), " ")
+	return places.ReplaceAllString(strings.Join(strings.Fields(said), " "), "")
 }
 
 // fit makes the harness one for a check.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -30,7 +32,8 @@ const (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("rapid.checks", "10") // each is a queue more, which takes some peers seconds to open and close
-	testenv.Main(m)
+	mayStay := goleak.IgnoreAnyFunction("github.com/mikestefanello/backlite.(*dispatcher).fetch")
+	testenv.Main(m, mayStay)
 }
 
 // inShort are checks whose outcome no load of the machine changes.
@@ -287,6 +290,9 @@ func (j *judgement) judgeAlone(t *testing.T) {
 	slices.SortFunc(j.Findings, byRule)
 }
 
+// majorVersion ends a module's path.
+var majorVersion = regexp.MustCompile("/v[0-9]+$")
+
 // versions reads them from go.mod.
 func versions(t *testing.T, modules []string) (vs []string) {
 	t.Helper()
@@ -295,8 +301,7 @@ func versions(t *testing.T, modules []string) (vs []string) {
 	for line := range strings.Lines(string(file)) {
 		words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
 		if len(words) >= 2 && slices.Contains(modules, words[0]) {
-			name, _, _ := strings.Cut(words[0], "/v2")
-			vs = append(vs, path.Base(name)+" "+words[1])
+			vs = append(vs, path.Base(majorVersion.ReplaceAllString(words[0], ""))+" "+words[1])
 		}
 	}
 	return vs

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +14,13 @@ import (
 
 	"github.com/beanstalkd/go-beanstalk"
 	"github.com/hibiken/asynq"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/mikestefanello/backlite"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/vgarvardt/gue/v5"
+	"github.com/vgarvardt/gue/v5/adapter"
+	"github.com/vgarvardt/gue/v5/adapter/pgxv5"
 	"maragu.dev/goqite"
 
 	"github.com/delayq/delayq/internal/testenv"
@@ -373,5 +381,181 @@ func TestStaleDeleteWithoutAdapterGoqite(t *testing.T) {
 	must(t, db.QueryRowContext(ctx, "SELECT count(*) FROM goqite").Scan(&left))
 	if left != 0 {
 		t.Error("goqite's Delete is fenced now")
+	}
+}
+
+// runBacklite has a client of one worker handle tasks.
+func runBacklite(t *testing.T, handle func(context.Context, backliteTask) error) *backlite.Client {
+	t.Helper()
+	db, err := backliteFile(filepath.Join(t.TempDir(), "queue.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	c, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 1, ReleaseAfter: time.Minute})
+	must(t, err)
+	must(t, c.Install())
+	c.Register(backlite.NewQueue(handle))
+	c.Start(t.Context())
+	return c
+}
+
+// TestEarlyWithoutAdapterBacklite has tasks due just before the end of a millisecond. A busy machine is too slow to have them early, in most rounds.
+func TestEarlyWithoutAdapterBacklite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes luck on a busy machine") // about backlite, nothing of ours
+	}
+	t.Parallel()
+	const rounds = 10
+	for range rounds {
+		if n, least := earlyOfBacklite(t, 50); n > 0 {
+			t.Logf("%d of 50 early, the most by %v", n, -least)
+			return
+		}
+	}
+	t.Errorf("backlite is early no more, in %d rounds", rounds)
+}
+
+func earlyOfBacklite(t *testing.T, n int) (early int, least time.Duration) {
+	t.Helper()
+	l := expecting(n)
+	c := runBacklite(t, func(_ context.Context, task backliteTask) error {
+		var due time.Time
+		if err := due.UnmarshalBinary(task.Body); err != nil {
+			return err
+		}
+		l.note(due)
+		return nil
+	})
+	begin := time.Now().Truncate(time.Millisecond).Add(time.Second)
+	for i := range n {
+		due := begin.Add(time.Duration(i+1)*20*time.Millisecond - 1)
+		body, err := due.MarshalBinary()
+		must(t, err)
+		_, err = c.Add(backliteTask{Body: body}).At(due).Save()
+		must(t, err)
+	}
+	early, least, _ = l.early(t)
+	if !c.Stop(t.Context()) {
+		t.Error("backlite has not stopped")
+	}
+	return early, least
+}
+
+// TestStopWithoutAdapterBacklite stops a client whose worker is busy while another task waits for it. It is not parallel, since it looks at all
+// goroutines.
+func TestStopWithoutAdapterBacklite(t *testing.T) {
+	before := waitingFetches()
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	c := runBacklite(t, func(context.Context, backliteTask) error {
+		begun <- struct{}{}
+		<-release
+		return nil
+	})
+	_, err := c.Add(backliteTask{}).Save()
+	must(t, err)
+	<-begun
+	_, err = c.Add(backliteTask{}).Save()
+	must(t, err)
+	if !soon(func() bool { return waitingFetches() > before }) {
+		t.Fatal("backlite does not look for the second task while its worker is busy")
+	}
+	stopped := make(chan bool, 1)
+	go func() { stopped <- c.Stop(t.Context()) }()
+	close(release)
+	if !<-stopped {
+		t.Fatal("backlite has not stopped")
+	}
+	if soon(func() bool { return waitingFetches() == before }) {
+		t.Error("backlite leaves no goroutine when it stops")
+	}
+}
+
+// waitingFetches counts the goroutines of backlite that wait for a free worker.
+func waitingFetches() int {
+	stacks := make([]byte, 8<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "backlite.(*dispatcher).waitForWorkers")
+}
+
+// soon waits until ok, for up to 2 s.
+func soon(ok func() bool) bool {
+	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) { // ended by the condition
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestLockedWithoutAdapterGue has a worker look for a job while another one gives its job back. Sometimes the first one's transaction then locks
+// both: the job that it has, and the one that was given back, which nobody can get when it is due.
+func TestLockedWithoutAdapterGue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes luck") // about gue, nothing of ours
+	}
+	testenv.Require(t, lacksPostgres())
+	t.Parallel()
+	c := dialGue(t)
+	const rounds = 20_000
+	for i := range rounds {
+		if late := givesBackWhileLooking(t, c, time.Duration(i%40)*10*time.Microsecond); late > 0 {
+			t.Logf("round %d: for %v a job was due, and no worker could get it while another job was being worked on", i, late)
+			return
+		}
+	}
+	t.Errorf("in %d rounds each job could be had when it was due", rounds)
+}
+
+func dialGue(t *testing.T) *gue.Client {
+	t.Helper()
+	s := testenv.Postgres(t, "fsync=off")
+	installGue(t, s.URL())
+	pool, err := pgxpool.New(t.Context(), s.URL())
+	must(t, err)
+	t.Cleanup(pool.Close)
+	c, err := gue.NewClient(pgxv5.NewConnPool(pool))
+	must(t, err)
+	return c
+}
+
+// givesBackWhileLooking returns for how long the job that was given back was due and could not be had, 0 where nobody has locked it.
+func givesBackWhileLooking(t *testing.T, c *gue.Client, pause time.Duration) (late time.Duration) {
+	t.Helper()
+	ctx, now := t.Context(), time.Now()
+	first, second := &gue.Job{Type: "x", RunAt: now.Add(-2 * time.Second)}, &gue.Job{Type: "x", RunAt: now.Add(-time.Second)}
+	must(t, c.EnqueueBatch(ctx, []*gue.Job{first, second}))
+	worker, err := c.LockNextScheduledJob(ctx, "")
+	must(t, err)
+	due, given := time.Now().Add(100*time.Millisecond), make(chan error, 1)
+	go func() {
+		time.Sleep(pause) // meets the other worker's look in some rounds
+		given <- worker.Error(ctx, gue.ErrRescheduleJobAt(due, "try again"))
+	}()
+	other, err := c.LockNextScheduledJob(ctx, "")
+	must(t, err)
+	must(t, <-given)
+	back, err := c.LockJobByID(ctx, first.ID)
+	if !errors.Is(err, adapter.ErrNoRows) {
+		must(t, err)
+		finish(t, other, back)
+		return 0
+	}
+	time.Sleep(time.Until(due) + time.Second) // for this long other is being worked on
+	back, err = c.LockNextScheduledJob(ctx, "")
+	must(t, err)
+	if back == nil {
+		late = time.Since(due)
+	}
+	finish(t, other)
+	if back == nil {
+		back, err = c.LockNextScheduledJob(ctx, "")
+		must(t, err)
+	}
+	finish(t, back)
+	return late
+}
+
+func finish(t *testing.T, jobs ...*gue.Job) {
+	t.Helper()
+	for _, j := range jobs {
+		must(t, errors.Join(j.Delete(t.Context()), j.Done(t.Context())))
 	}
 }
