@@ -151,8 +151,11 @@ func typeOf(d *delayq.Delivery) string {
 
 // outcome returns nil for a reply that says that the message is done.
 func outcome(reply *http.Response, target *url.URL) error {
-	said, _ := io.ReadAll(io.LimitReader(reply.Body, maxReason))
-	_, _ = io.CopyN(io.Discard, reply.Body, maxRead)
+	var said []byte
+	if reply.StatusCode != http.StatusSwitchingProtocols { // its body is the bare connection, which knows no timeout
+		said, _ = io.ReadAll(io.LimitReader(reply.Body, maxReason))
+		_, _ = io.CopyN(io.Discard, reply.Body, maxRead)
+	}
 	if reply.StatusCode/100 == 2 {
 		return nil
 	}

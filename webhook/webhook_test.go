@@ -178,6 +178,31 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestSwitchingProtocols replies that the connection is for another protocol from now on, and then
+// says nothing: the worker does not wait for it.
+func TestSwitchingProtocols(t *testing.T) {
+	end := make(chan struct{})
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n")
+		<-end
+		_ = conn.Close()
+	})
+	late := time.AfterFunc(10*time.Second, func() { close(end) })
+	err := post(t, &delayq.Delivery{}, webhook.To(r.URL), webhook.Timeout(time.Second))
+	if !late.Stop() {
+		t.Fatal("the worker waited for the receiver")
+	}
+	close(end)
+	if err == nil || !strings.Contains(err.Error(), "101 Switching Protocols") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestTargets names URLs in messages. Those that may not be posted to make dead letters.
 func TestTargets(t *testing.T) {
 	r := newReceiver(t, status(http.StatusOK))
