@@ -24,6 +24,7 @@ import (
 
 const (
 	maxReason     = 200      // bytes of a reply in the reason of a failure
+	maxFailure    = 1000     // of what the transport says, which quotes the reply
 	maxRead       = 64 << 10 // of a reply, so that its connection can be used again
 	maxRetryAfter = 24 * time.Hour
 	contentType   = "content-type"
@@ -68,7 +69,7 @@ func (p *poster) post(ctx context.Context, d *delayq.Delivery) error {
 		if errors.Is(err, errRefused) {
 			err = fmt.Errorf("%w: %w", delayq.ErrDeadLetter, err)
 		}
-		return fmt.Errorf("posting to %s: %w", hidden(target), err)
+		return fmt.Errorf("posting to %s: %w", hidden(target), short{err})
 	}
 	defer func() { _ = reply.Body.Close() }()
 	return outcome(reply, target)
@@ -159,7 +160,7 @@ func outcome(reply *http.Response, target *url.URL) error {
 	if reply.StatusCode/100 == 2 {
 		return nil
 	}
-	err := fmt.Errorf("posting to %s: %s", hidden(target), reply.Status)
+	err := fmt.Errorf("posting to %s: %s", hidden(target), cut(reply.Status, maxReason))
 	if text := strings.TrimSpace(strings.ToValidUTF8(string(said), "\uFFFD")); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
@@ -171,6 +172,14 @@ func outcome(reply *http.Response, target *url.URL) error {
 	}
 	return err
 }
+
+// short is an error with the beginning of its text.
+type short struct{ error }
+
+func (s short) Error() string { return cut(s.error.Error(), maxFailure) }
+func (s short) Unwrap() error { return s.error }
+
+func cut(text string, size int) string { return text[:min(len(text), size)] }
 
 // retryAfter reads seconds or a date. One that is over says nothing: the retry policy waits longer.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {

@@ -203,6 +203,26 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
+// TestLongReplies has the receiver fill the head of its reply. Little of it is in the error, which
+// is a line of the log in each attempt, and the reason of a dead letter.
+func TestLongReplies(t *testing.T) {
+	long := strings.Repeat("x", 60_000)
+	for _, head := range []string{"503 " + long, long, "302 Found\r\nLocation: http://" + long + ":x/"} {
+		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 "+head+"\r\n\r\n")
+			_ = conn.Close()
+		})
+		if err := post(t, &delayq.Delivery{}, webhook.To(r.URL)); err == nil || len(err.Error()) > 1100 {
+			t.Errorf("%.20s: %d bytes: %.200v", head, len(fmt.Sprint(err)), err)
+		}
+	}
+}
+
 // TestTargets names URLs in messages. Those that may not be posted to make dead letters.
 func TestTargets(t *testing.T) {
 	r := newReceiver(t, status(http.StatusOK))
