@@ -184,8 +184,8 @@ func cut(text string, size int) string { return text[:min(len(text), size)] }
 // retryAfter reads seconds or a date. One that is over says nothing: the retry policy waits longer.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
 	var wait time.Duration
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		wait = time.Duration(seconds) * time.Second // the largest for one out of range
 	} else if at, err := http.ParseTime(text); err == nil {
 		wait = at.Sub(now)
 	}

@@ -145,6 +145,10 @@ func TestReplies(t *testing.T) {
 			w.Header().Set("Retry-After", "1000000000")
 			w.WriteHeader(429)
 		}, after: 24 * time.Hour, text: "429"},
+		"429 in ages": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "99999999999999999999")
+			w.WriteHeader(429)
+		}, after: 24 * time.Hour, text: "429"},
 		"redirect": {reply: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, text: "307"},
 		"cut":      {reply: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, text: "EOF"},
 	} {
