@@ -97,7 +97,7 @@ func (p *poster) target(d *delayq.Delivery) (*url.URL, error) {
 }
 
 func (p *poster) setHeaders(h http.Header, d *delayq.Delivery, now time.Time) {
-	id, stamp := url.PathEscape(d.ID), strconv.FormatInt(now.Unix(), 10)
+	id, stamp := escaped(d.ID), strconv.FormatInt(now.Unix(), 10)
 	h.Set("user-agent", "delayq")
 	h.Set(contentType, typeOf(d))
 	for name, value := range d.Headers {
@@ -117,6 +117,10 @@ func (p *poster) setHeaders(h http.Header, d *delayq.Delivery, now time.Time) {
 		h.Set("webhook-signature", strings.Join(signatures, " "))
 	}
 }
+
+// escaped has no dot: one ends the id in the text that is signed, so that a signature for the id "a"
+// with another time could come from a message with the id "a.1".
+func escaped(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
 
 // isToken reports whether HTTP can carry a header's name. It allows fewer characters than HTTP does:
 // those that servers and proxies leave alone.

@@ -79,12 +79,12 @@ func TestRequest(t *testing.T) {
 	r := newReceiver(t, status(http.StatusNoContent))
 	due := time.Date(2030, 1, 31, 18, 0, 0, 250_000_000, time.UTC)
 	must(t, post(t, &delayq.Delivery{
-		ID: "order 18/é\n", Body: []byte(`{"paid":false}`), Due: due, Attempt: 3,
+		ID: "order 18/é.1\n", Body: []byte(`{"paid":false}`), Due: due, Attempt: 3,
 		Headers: map[string]string{"shop": "north", "host": "evil", "two\r\nlines": "x", "lines": "a\r\nwebhook-id: b", "webhook-id": "forged"},
 	}, webhook.To(r.URL+"/hook?token=x"), webhook.Secret(strings.Repeat("s", 24)), webhook.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
 	got := r.got()[0]
 	for name, want := range map[string]string{
-		"webhook-id": "order%2018%2F%C3%A9%0A", "delayq-attempt": "3", "delayq-due": "2030-01-31T18:00:00.25Z", "content-type": "application/json",
+		"webhook-id": "order%2018%2F%C3%A9%2E1%0A", "delayq-attempt": "3", "delayq-due": "2030-01-31T18:00:00.25Z", "content-type": "application/json",
 		"delayq-header-shop": "north", "delayq-header-host": "evil", "delayq-header-webhook-id": "forged", "delayq-header-lines": "",
 	} {
 		if value := got.Header.Get(name); value != want {
