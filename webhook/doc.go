@@ -14,7 +14,7 @@
 //	webhook-signature   for each secret: v1, and the HMAC-SHA256 of id, timestamp and body
 //	delayq-attempt      1, 2, …
 //	delayq-due          the due time, as 2030-01-31T18:00:00.25Z
-//	delayq-header-NAME  each other header of the message that HTTP can carry
+//	delayq-header-NAME  each other header of the message, of letters, digits and -, in printable ASCII
 //	content-type        the message's header of that name, or what its body looks like
 //
 // # The reply
