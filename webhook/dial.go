@@ -64,8 +64,16 @@ func refused(a netip.Addr) bool {
 	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || slices.Contains(metadata, a)
 }
 
-// metadata are where Amazon and Alibaba Cloud tell a machine its credentials, beside 169.254.169.254.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
+// metadata are where clouds tell a machine its credentials, beside link-local addresses.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd00:ec2::23"), // Amazon: machines, and pods of EKS
+	netip.MustParseAddr("fd20:ce::254"),                                           // Google
+	netip.MustParseAddr("168.63.129.16"),                                          // Azure
+	netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("fd00:c1::a9fe:a9fe"), // Oracle
+	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:100::100:200"), // Alibaba
+	netip.MustParseAddr("fd00:42::42"),       // Scaleway
+	netip.MustParseAddr("fd00:a9fe:a9fe::1"), // Akamai
+}
 
 // embedded returns the address of IPv4 that a gateway of NAT64 (RFC 6052) or 6to4 (RFC 3056) would
 // connect to, or that an old form of IPv6 means.
