@@ -140,7 +140,7 @@ func begins(u, prefix *url.URL) bool {
 	if u.Scheme != prefix.Scheme || address(u) != address(prefix) {
 		return false
 	}
-	dir := strings.TrimSuffix(prefix.Path, "/")
-	rest, ok := strings.CutPrefix(u.Path, dir)
-	return ok && (rest == "" || rest[0] == '/')
+	dir := cmp.Or(prefix.Path, "/")
+	rest, ok := strings.CutPrefix(cmp.Or(u.Path, "/"), dir)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
 }

@@ -265,6 +265,18 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q was sent: %t", target, sent)
 		}
 	}
+	for _, c := range []struct {
+		target, prefix string
+		allowed        bool
+	}{
+		{"/hooks/", "/hooks/", true}, {"/hooks/17", "/hooks/", true}, {"/hooks", "/hooks/", false}, {"/hooks?x=1", "/hooks/", false},
+		{"", "", true}, {"", "/", true}, {"/", "", true}, {"?x", "/", true}, {"/hooks", "/", true}, {"/hooks", "", true},
+	} {
+		err := post(t, &delayq.Delivery{Headers: map[string]string{webhook.URLHeader: r.URL + c.target}}, webhook.Allow(r.URL+c.prefix))
+		if c.allowed != (err == nil) {
+			t.Errorf("%q below %q: %v", c.target, c.prefix, err)
+		}
+	}
 	if err := post(t, &delayq.Delivery{}, webhook.Allow(r.URL)); !errors.Is(err, delayq.ErrDeadLetter) {
 		t.Errorf("without a URL: %v", err)
 	}
