@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/valid"
@@ -92,7 +93,7 @@ func Timeout(d time.Duration) Option {
 // parse reads a URL. A path with dots or empty parts is rejected: the receiver may take it for
 // another one.
 func parse(what, text string) (*url.URL, error) {
-	const allowed = "an absolute http or https URL without a login and a fragment, and without . or .. in its path"
+	const allowed = "an absolute http or https URL without a login and a fragment, and without ., .. or control characters in its path"
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, backend.Invalid(what, valid.Described("that is no URL"), allowed)
@@ -115,18 +116,24 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// isClean reports whether all readers agree on the parts of the path.
+// isClean reports whether all readers agree on the parts of the path, also one that decodes it twice.
 func isClean(u *url.URL) bool {
-	if strings.ContainsAny(u.Path, "\\\x00") || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") {
+	return !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") && isPlain(u.Path) && isPlain(again.Replace(u.Path))
+}
+
+var again = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`)
+
+func isPlain(path string) bool {
+	if !utf8.ValidString(path) || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '\x7f' || r == '\\' }) {
 		return false
 	}
-	for part := range strings.SplitSeq(u.Path, "/") {
+	for part := range strings.SplitSeq(path, "/") {
 		name, _, _ := strings.Cut(part, ";") // as servers of Java have it
-		if name == "." || name == ".." {
+		if name = strings.TrimRight(name, " "); name == "." || name == ".." {
 			return false
 		}
 	}
-	return !strings.Contains(u.Path, "//")
+	return true
 }
 
 // hidden is a URL without its login and query, which may be secrets.
