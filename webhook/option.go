@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -99,7 +100,7 @@ func parse(what, text string) (*url.URL, error) {
 		return nil, backend.Invalid(what, valid.Described("that is no URL"), allowed)
 	}
 	plain := u.Scheme == "http" || u.Scheme == "https"
-	if !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
+	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil || !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
 		return nil, backend.Invalid(what, hidden(u), allowed)
 	}
 	u.Host = strings.ToLower(u.Host)

@@ -300,6 +300,7 @@ func TestInvalid(t *testing.T) {
 		"no host":        {webhook.To("http:///x")},
 		"other scheme":   {webhook.To("ftp://example.org")},
 		"login":          {webhook.To("https://me:secret@example.org")},
+		"port":           {webhook.To("https://example.org:65536")},
 		"fragment":       {webhook.To("https://example.org/#x")},
 		"dots":           {webhook.Allow("https://example.org/../x")},
 		"query":          {webhook.Allow("https://example.org/?token=secret")},
