@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,27 +139,31 @@ func TestServeWrongUsage(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
 	mustDo(t, os.WriteFile(bad, []byte("a b c\n"), 0o600))
+	blank := filepath.Join(dir, "blank")
+	mustDo(t, os.WriteFile(blank, []byte("\uFEFF\n \r\n"), 0o600))
 	for args, want := range map[string]string{
-		"--listen=0.0.0.0:0":                                "needs --tokens, or --no-tokens",
-		"--listen=:0":                                       "needs --tokens, or --no-tokens",
-		"--listen=8090":                                     "ADDRESS:PORT",
-		"--tokens=x --no-tokens":                            "one of them",
-		"--tls-cert=x":                                      "both or neither",
-		"--tls-cert=x --tls-key=y":                          "--tls-cert and --tls-key",
-		"--tokens=" + bad:                                   "64 hexadecimal digits",
-		"--tokens=" + filepath.Join(dir, "nosuch"):          "no such file",
-		"--max-batch=0":                                     "allowed is 1 to 10000",
-		"--url=redis://127.0.0.1:1":                         "connection refused",
-		"--max-wait=1ms":                                    "allowed is 1s to 10m",
-		"--url=nosuch://x/q":                                "unknown URL scheme",
-		"--dead-max-age=-1s":                                "DeadLetterRetention",
-		"--webhook=mail":                                    "QUEUE=URL",
-		"--webhook=mail=ftp://x":                            "an absolute http or https URL",
-		"--webhook=a=http://x --webhook=a=http://y":         "one of each queue",
-		"--webhook-allow=http://x":                          "QUEUE=URL",
-		"--webhook=a=http://x --webhook-timeout=0":          "allowed is 1s to 10m",
-		"--webhook=a=http://x --webhook-workers=0":          "Workers",
-		"--webhook=a=http://x --webhook-secret-file=" + bad: "24 bytes or more",
+		"--listen=0.0.0.0:0":                                  "needs --tokens, or --no-tokens",
+		"--listen=:0":                                         "needs --tokens, or --no-tokens",
+		"--listen=8090":                                       "ADDRESS:PORT",
+		"--tokens=x --no-tokens":                              "one of them",
+		"--tls-cert=x":                                        "both or neither",
+		"--tls-cert=x --tls-key=y":                            "--tls-cert and --tls-key",
+		"--tokens=" + bad:                                     "64 hexadecimal digits",
+		"--tokens=" + filepath.Join(dir, "nosuch"):            "no such file",
+		"--max-batch=0":                                       "allowed is 1 to 10000",
+		"--url=redis://127.0.0.1:1":                           "connection refused",
+		"--max-wait=1ms":                                      "allowed is 1s to 10m",
+		"--url=nosuch://x/q":                                  "unknown URL scheme",
+		"--dead-max-age=-1s":                                  "DeadLetterRetention",
+		"--webhook=mail":                                      "QUEUE=URL",
+		"--webhook=mail=ftp://x":                              "an absolute http or https URL",
+		"--webhook=a=http://x --webhook=a=http://y":           "one of each queue",
+		"--webhook-allow=http://x":                            "QUEUE=URL",
+		"--webhook=a=http://x --webhook-timeout=0":            "allowed is 1s to 10m",
+		"--webhook=a=http://x --webhook-workers=0":            "Workers",
+		"--webhook=a=http://x --webhook-secret-file=" + bad:   "24 bytes or more",
+		"--webhook=a=http://x --webhook-secret-file=" + blank: "expected a secret on each line",
+		"--webhook=a=http://x --webhook-secret-file=":         "--webhook-secret-file: open : no such file",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
 		r.wantCode(t, exitUnusable)
@@ -286,4 +291,14 @@ func TestServeWebhooks(t *testing.T) {
 		t.Errorf("after the end: %s", out)
 	}
 	s.stop(t)
+}
+
+// The secrets of a file are its lines, whatever wrote it.
+func TestSecretsOfFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secrets")
+	mustDo(t, os.WriteFile(file, []byte("\uFEFFwhsec_one\r\n\r\n two\n\n"), 0o600))
+	if got, err := readSecrets(file); err != nil || !slices.Equal(got, []string{"whsec_one", "two"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
 }

@@ -19,7 +19,7 @@ import (
 type webhookFlags struct {
 	To          []string      `name:"webhook" sep:"none" placeholder:"QUEUE=URL" help:"Post each message of a queue to a URL when it is due. May be given several times."`
 	Allow       []string      `name:"webhook-allow" sep:"none" placeholder:"QUEUE=URL" help:"Post a message of a queue to the URL in its header webhook-url, if that begins with this one. May be given several times."`
-	SecretFile  string        `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
+	SecretFile  *string       `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
 	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
 	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
 	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
@@ -83,19 +83,37 @@ func (f webhookFlags) options() (map[string][]webhook.Option, error) {
 		return nil, nil
 	}
 	more := []webhook.Option{webhook.Timeout(f.Timeout)}
-	if f.SecretFile != "" {
-		secret, err := os.ReadFile(f.SecretFile)
+	if f.SecretFile != nil { // an empty name is no file, so that a variable that is not set leaves nothing unsigned
+		secrets, err := readSecrets(*f.SecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
 		}
-		for line := range strings.Lines(strings.TrimSpace(string(secret)) + "\n") { // an empty file is no secret
-			more = append(more, webhook.Secret(strings.TrimSpace(line)))
+		for _, secret := range secrets {
+			more = append(more, webhook.Secret(secret))
 		}
 	}
 	for name := range byQueue {
 		byQueue[name] = append(byQueue[name], more...)
 	}
 	return byQueue, nil
+}
+
+// readSecrets returns the lines of a file that are not blank, one at least.
+func readSecrets(name string) (secrets []string, err error) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimPrefix(string(content), "\uFEFF") // as editors of Windows begin a file
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			secrets = append(secrets, line)
+		}
+	}
+	if secrets == nil {
+		return nil, errors.New("expected a secret on each line: 24 bytes or more, or whsec_ and the base64 of as many")
+	}
+	return secrets, nil
 }
 
 // beside runs the posts beside a server, and ends both together. Messages that are being posted have
