@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +22,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/memory"
 )
 
 // served is the program's server in a process of its own.
@@ -300,5 +305,32 @@ func TestSecretsOfFile(t *testing.T) {
 	mustDo(t, os.WriteFile(file, []byte("\uFEFFwhsec_one\r\n\r\n two\n\n"), 0o600))
 	if got, err := readSecrets(file); err != nil || !slices.Equal(got, []string{"whsec_one", "two"}) {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// uncounted is a store that does not count attempts, as RabbitMQ with classic queues.
+type uncounted struct{ backend.Backend }
+
+func (u uncounted) Traits() backend.Traits {
+	traits := u.Backend.Traits()
+	traits.Lacks = traits.Lacks.With(delayq.CountingAttempts)
+	return traits
+}
+
+// Without a limit of attempts, messages are posted from a store that does not count them too.
+func TestServeWebhooksUncounted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	log, store := slog.New(slog.DiscardHandler), uncounted{memory.New()}
+	flags := webhookFlags{To: []string{"mail=http://127.0.0.1:1"}, Workers: 1, Timeout: time.Minute}
+	posts, shut, err := flags.open(ctx, store, log)
+	mustDo(t, err)
+	stop()
+	mustDo(t, posts[0](ctx))
+	mustDo(t, shut())
+	three := 3
+	flags.MaxAttempts = &three
+	if _, _, err := flags.open(t.Context(), store, log); !errors.Is(err, delayq.ErrUnsupported) {
+		t.Errorf("got %v", err)
 	}
 }

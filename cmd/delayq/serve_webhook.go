@@ -23,7 +23,7 @@ type webhookFlags struct {
 	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
 	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
 	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
-	MaxAttempts int           `name:"webhook-max-attempts" default:"25" placeholder:"N" help:"After how many failures a message is dead; 0 is never."`
+	MaxAttempts *int          `name:"webhook-max-attempts" placeholder:"N" help:"After how many failures a message is dead, 25 unless given; 0 is never."`
 }
 
 // open returns a function that posts the messages of a queue until its context ends, for each queue.
@@ -32,7 +32,10 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 	if err != nil {
 		return nil, nil, err
 	}
-	consuming := []delayq.ConsumeOption{delayq.Workers(f.Workers), delayq.MaxAttempts(f.MaxAttempts)}
+	consuming := []delayq.ConsumeOption{delayq.Workers(f.Workers)}
+	if f.MaxAttempts != nil {
+		consuming = append(consuming, delayq.MaxAttempts(*f.MaxAttempts))
+	}
 	if f.Retry.policy != nil {
 		consuming = append(consuming, delayq.Retry(f.Retry.policy))
 	}
@@ -57,6 +60,9 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), shut())
 		}
 		queues = append(queues, q)
+		if f.MaxAttempts != nil && *f.MaxAttempts > 0 && !q.Supports(delayq.CountingAttempts) { // Consume would say so when the server runs
+			return nil, nil, errors.Join(fmt.Errorf("--webhook-max-attempts: %w", &delayq.UnsupportedError{Backend: b.Traits().Name, Op: "MaxAttempts"}), shut())
+		}
 		posts = append(posts, func(ctx context.Context) error { return q.Consume(ctx, h, consuming...) })
 	}
 	return posts, shut, nil
