@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -103,8 +104,21 @@ func parse(what, text string) (*url.URL, error) {
 	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil || !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
 		return nil, backend.Invalid(what, hidden(u), allowed)
 	}
-	u.Host = strings.ToLower(u.Host)
+	u.Host, u.RawQuery = strings.ToLower(u.Host), plainQuery(u.RawQuery)
 	return u, nil
+}
+
+// plainQuery escapes what the line of a request cannot carry: package url leaves a query as it is.
+func plainQuery(query string) string {
+	var plain strings.Builder
+	for _, c := range []byte(query) {
+		if c > ' ' && c < '\x7f' {
+			plain.WriteByte(c)
+		} else {
+			fmt.Fprintf(&plain, "%%%02X", c)
+		}
+	}
+	return plain.String()
 }
 
 // address is what the transport connects to.

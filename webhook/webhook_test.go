@@ -292,6 +292,19 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestQuery has characters in a query that would end the URL in the line of a request.
+func TestQuery(t *testing.T) {
+	r := newReceiver(t, status(http.StatusOK))
+	target := r.URL + "/hooks?a=b HTTP/1.0&c=é&d=%0d%0a%&e=+/?"
+	must(t, post(t, &delayq.Delivery{Headers: map[string]string{webhook.URLHeader: target}}, webhook.Allow(r.URL+"/hooks")))
+	must(t, post(t, &delayq.Delivery{}, webhook.To(target)))
+	for _, request := range r.got() {
+		if want := "/hooks?a=b%20HTTP/1.0&c=%C3%A9&d=%0d%0a%&e=+/?"; request.RequestURI != want || request.Proto != "HTTP/1.1" {
+			t.Errorf("got %s %s; want %s", request.RequestURI, request.Proto, want)
+		}
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	for name, opts := range map[string][]webhook.Option{
 		"nothing":        nil,
