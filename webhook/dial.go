@@ -18,6 +18,8 @@ const (
 	idleFor     = time.Minute
 )
 
+var pingAfter = 10 * time.Second // a test has less
+
 // errRefused says that a host has an address that messages may not go to.
 var errRefused = errors.New("the address is one of the loopback, link-local, or of a cloud's metadata")
 
@@ -45,6 +47,8 @@ func newClient(s *settings) *http.Client {
 				return checked.DialContext(ctx, network, addr)
 			},
 			TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxRead,
+			// Without pings a connection of HTTP/2 whose other end is gone takes all requests, until TCP gives it up.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
