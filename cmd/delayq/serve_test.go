@@ -298,6 +298,33 @@ func TestServeWebhooks(t *testing.T) {
 	s.stop(t)
 }
 
+// What a receiver says unasked is not on standard error.
+func TestServeWebhookTalks(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		time.Sleep(50 * time.Millisecond)
+		_, _ = io.WriteString(conn, "something more")
+		_, _ = io.Copy(io.Discard, conn) // until the server closes it
+	}))
+	defer receiver.Close()
+	s := startServe(t, t.TempDir(), "--webhook=mail="+receiver.URL)
+	runOK(t, "push", "delayq+"+s.url+"/mail", "one")
+	<-ended
+	s.stop(t)
+	if said := s.said.String(); strings.Contains(said, "something more") {
+		t.Error(said)
+	}
+}
+
 // The secrets of a file are its lines, whatever wrote it.
 func TestSecretsOfFile(t *testing.T) {
 	t.Parallel()
