@@ -3,9 +3,11 @@ package webhook
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -133,10 +135,17 @@ func address(u *url.URL) string {
 
 // isClean reports whether all readers agree on the parts of the path, also one that decodes it twice.
 func isClean(u *url.URL) bool {
-	return !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") && isPlain(u.Path) && isPlain(again.Replace(u.Path))
+	return !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") && isPlain(u.Path) && isPlain(again(u.Path))
 }
 
-var again = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`)
+var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+func again(path string) string {
+	return escape.ReplaceAllStringFunc(path, func(text string) string {
+		c, _ := hex.DecodeString(text[1:])
+		return string(c)
+	})
+}
 
 func isPlain(path string) bool {
 	if !utf8.ValidString(path) || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '\x7f' || r == '\\' }) {
@@ -144,7 +153,7 @@ func isPlain(path string) bool {
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		name, _, _ := strings.Cut(part, ";") // as servers of Java have it
-		if name = strings.TrimRight(name, " "); name == "." || name == ".." {
+		if name = strings.Trim(name, " "); name == "." || name == ".." {
 			return false
 		}
 	}

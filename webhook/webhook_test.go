@@ -250,6 +250,8 @@ func TestTargets(t *testing.T) {
 		r.URL + "/hooks/%2e%252e/100%25":                    false,
 		r.URL + "/hooks/..%252fadmin":                       false,
 		r.URL + "/hooks/..%255Cadmin":                       false,
+		r.URL + "/hooks/..%253b/admin":                      false,
+		r.URL + "/hooks/%2520../admin":                      false,
 		r.URL + "/hooks/..%20/admin":                        false,
 		r.URL + "/hooks/..%09/admin":                        false,
 		r.URL + "/hooks/%c0%ae%c0%ae/admin":                 false,
