@@ -118,7 +118,7 @@ func (c *silencedConn) Write(b []byte) (int, error) {
 func TestConnectionLost(t *testing.T) {
 	defer func(before time.Duration) { pingAfter = before }(pingAfter)
 	pingAfter = 100 * time.Millisecond
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	l := &silenced{Listener: server.Listener}
 	server.Listener, server.EnableHTTP2 = l, true
 	server.StartTLS()

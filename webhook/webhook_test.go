@@ -123,34 +123,38 @@ func TestReplies(t *testing.T) {
 		after      time.Duration
 		text       string
 	}{
-		"200":      {reply: status(200), done: true},
-		"202":      {reply: status(202), done: true},
-		"204":      {reply: status(204), done: true},
-		"404":      {reply: status(404), text: "404 Not Found"},
-		"410":      {reply: status(410), dead: true, text: "410 Gone"},
-		"500 text": {reply: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("é", 200), 500) }, text: "500 Internal Server Error: éé"},
+		"200": {reply: status(200), done: true},
+		"202": {reply: status(202), done: true},
+		"204": {reply: status(204), done: true},
+		"404": {reply: status(404), text: "404 Not Found"},
+		"410": {reply: status(410), dead: true, text: "410 Gone"},
+		"500 text": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat("é", 200), http.StatusInternalServerError)
+		}, text: "500 Internal Server Error: éé"},
 		"503 later": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, after: 2 * time.Minute, text: "503"},
 		"503 at once": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, text: "503"},
 		"503 since long": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, text: "503"},
 		"429 much later": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1000000000")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		}, after: 24 * time.Hour, text: "429"},
 		"429 in ages": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "99999999999999999999")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		}, after: 24 * time.Hour, text: "429"},
-		"redirect": {reply: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, text: "307"},
-		"cut":      {reply: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, text: "EOF"},
+		"redirect": {reply: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, text: "307"},
+		"cut": {reply: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, text: "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, c.reply)
