@@ -61,6 +61,7 @@ func (p *poster) post(ctx context.Context, d *delayq.Delivery) error {
 		return fmt.Errorf("%w: making a request: %w", delayq.ErrDeadLetter, err)
 	}
 	p.setHeaders(r.Header, d, time.Now())
+	r.Header["Idempotency-Key"] = nil // has the transport try again when a connection that waited is closed meanwhile; it is not sent
 	reply, err := p.client.Do(r)
 	if err != nil {
 		if inner := (*url.Error)(nil); errors.As(err, &inner) {

@@ -211,6 +211,28 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
+// TestClosedMeanwhile closes a connection that waited for the next request when that request comes.
+// It goes to another connection, and is no failure.
+func TestClosedMeanwhile(t *testing.T) {
+	var conns sync.Map
+	r := newReceiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header["Idempotency-Key"] != nil {
+			t.Error("the key was sent")
+		}
+		if _, again := conns.LoadOrStore(r.RemoteAddr, true); again {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	h, err := webhook.New(webhook.To(r.URL))
+	must(t, err)
+	for range 3 {
+		must(t, h(t.Context(), &delayq.Delivery{Body: []byte("x")}))
+	}
+	if bodies := strings.Join(r.bodies, ""); len(bodies) != len(r.got()) {
+		t.Errorf("%d bodies in %d requests", len(bodies), len(r.got()))
+	}
+}
+
 // TestLongReplies has the receiver fill the head of its reply. Little of it is in the error, which
 // is a line of the log in each attempt, and the reason of a dead letter.
 func TestLongReplies(t *testing.T) {
