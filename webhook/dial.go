@@ -18,6 +18,8 @@ const (
 	idleFor     = time.Minute
 )
 
+var pingAfter = 10 * time.Second // a test has less
+
 // errRefused says that a host has an address that messages may not go to.
 var errRefused = errors.New("the address is one of the loopback, link-local, or of a cloud's metadata")
 
@@ -45,6 +47,8 @@ func newClient(s *settings) *http.Client {
 				return checked.DialContext(ctx, network, addr)
 			},
 			TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxRead,
+			// Without pings a connection of HTTP/2 whose other end is gone takes all requests, until TCP gives it up.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -64,8 +68,16 @@ func refused(a netip.Addr) bool {
 	return a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || slices.Contains(metadata, a)
 }
 
-// metadata are where Amazon and Alibaba Cloud tell a machine its credentials, beside 169.254.169.254.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200")}
+// metadata are where clouds tell a machine its credentials, beside link-local addresses.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd00:ec2::23"), // Amazon: machines, and pods of EKS
+	netip.MustParseAddr("fd20:ce::254"),                                           // Google
+	netip.MustParseAddr("168.63.129.16"),                                          // Azure
+	netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("fd00:c1::a9fe:a9fe"), // Oracle
+	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:100::100:200"), // Alibaba
+	netip.MustParseAddr("fd00:42::42"),       // Scaleway
+	netip.MustParseAddr("fd00:a9fe:a9fe::1"), // Akamai
+}
 
 // embedded returns the address of IPv4 that a gateway of NAT64 (RFC 6052) or 6to4 (RFC 3056) would
 // connect to, or that an old form of IPv6 means.

@@ -9,12 +9,12 @@
 // It is a POST with the message's body. Its headers are those of Standard Webhooks
 // (https://www.standardwebhooks.com), for which there are libraries in many languages:
 //
-//	webhook-id          the message's id, percent-encoded: the same in each attempt
+//	webhook-id          the message's id, percent-encoded, dots too: the same in each attempt
 //	webhook-timestamp   the time of the request, in seconds since 1970
 //	webhook-signature   for each secret: v1, and the HMAC-SHA256 of id, timestamp and body
 //	delayq-attempt      1, 2, …
 //	delayq-due          the due time, as 2030-01-31T18:00:00.25Z
-//	delayq-header-NAME  each other header of the message that HTTP can carry
+//	delayq-header-NAME  each other header of the message, of letters, digits and -, in printable ASCII
 //	content-type        the message's header of that name, or what its body looks like
 //
 // # The reply

@@ -3,10 +3,15 @@ package webhook
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
+	"fmt"
 	"net"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/valid"
@@ -92,17 +97,30 @@ func Timeout(d time.Duration) Option {
 // parse reads a URL. A path with dots or empty parts is rejected: the receiver may take it for
 // another one.
 func parse(what, text string) (*url.URL, error) {
-	const allowed = "an absolute http or https URL without a login and a fragment, and without . or .. in its path"
+	const allowed = "an absolute http or https URL without a login and a fragment, and without ., .. or control characters in its path"
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, backend.Invalid(what, valid.Described("that is no URL"), allowed)
 	}
 	plain := u.Scheme == "http" || u.Scheme == "https"
-	if !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
+	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil || !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
 		return nil, backend.Invalid(what, hidden(u), allowed)
 	}
-	u.Host = strings.ToLower(u.Host)
+	u.Host, u.RawQuery = strings.ToLower(u.Host), plainQuery(u.RawQuery)
 	return u, nil
+}
+
+// plainQuery escapes what the line of a request cannot carry: package url leaves a query as it is.
+func plainQuery(query string) string {
+	var plain strings.Builder
+	for _, c := range []byte(query) {
+		if c > ' ' && c < '\x7f' {
+			plain.WriteByte(c)
+		} else {
+			fmt.Fprintf(&plain, "%%%02X", c)
+		}
+	}
+	return plain.String()
 }
 
 // address is what the transport connects to.
@@ -115,18 +133,31 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// isClean reports whether all readers agree on the parts of the path.
+// isClean reports whether all readers agree on the parts of the path, also one that decodes it twice.
 func isClean(u *url.URL) bool {
-	if strings.ContainsAny(u.Path, "\\\x00") || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") {
+	return !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") && isPlain(u.Path) && isPlain(again(u.Path))
+}
+
+var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+func again(path string) string {
+	return escape.ReplaceAllStringFunc(path, func(text string) string {
+		c, _ := hex.DecodeString(text[1:])
+		return string(c)
+	})
+}
+
+func isPlain(path string) bool {
+	if !utf8.ValidString(path) || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '\x7f' || r == '\\' }) {
 		return false
 	}
-	for part := range strings.SplitSeq(u.Path, "/") {
+	for part := range strings.SplitSeq(path, "/") {
 		name, _, _ := strings.Cut(part, ";") // as servers of Java have it
-		if name == "." || name == ".." {
+		if name = strings.Trim(name, " "); name == "." || name == ".." {
 			return false
 		}
 	}
-	return !strings.Contains(u.Path, "//")
+	return true
 }
 
 // hidden is a URL without its login and query, which may be secrets.
@@ -140,7 +171,7 @@ func begins(u, prefix *url.URL) bool {
 	if u.Scheme != prefix.Scheme || address(u) != address(prefix) {
 		return false
 	}
-	dir := strings.TrimSuffix(prefix.Path, "/")
-	rest, ok := strings.CutPrefix(u.Path, dir)
-	return ok && (rest == "" || rest[0] == '/')
+	dir := cmp.Or(prefix.Path, "/")
+	rest, ok := strings.CutPrefix(cmp.Or(u.Path, "/"), dir)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
 }

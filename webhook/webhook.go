@@ -24,6 +24,7 @@ import (
 
 const (
 	maxReason     = 200      // bytes of a reply in the reason of a failure
+	maxFailure    = 1000     // of what the transport says, which quotes the reply
 	maxRead       = 64 << 10 // of a reply, so that its connection can be used again
 	maxRetryAfter = 24 * time.Hour
 	contentType   = "content-type"
@@ -60,6 +61,7 @@ func (p *poster) post(ctx context.Context, d *delayq.Delivery) error {
 		return fmt.Errorf("%w: making a request: %w", delayq.ErrDeadLetter, err)
 	}
 	p.setHeaders(r.Header, d, time.Now())
+	r.Header["Idempotency-Key"] = nil // has the transport try again when a connection that waited is closed meanwhile; it is not sent
 	reply, err := p.client.Do(r)
 	if err != nil {
 		if inner := (*url.Error)(nil); errors.As(err, &inner) {
@@ -68,7 +70,7 @@ func (p *poster) post(ctx context.Context, d *delayq.Delivery) error {
 		if errors.Is(err, errRefused) {
 			err = fmt.Errorf("%w: %w", delayq.ErrDeadLetter, err)
 		}
-		return fmt.Errorf("posting to %s: %w", hidden(target), err)
+		return fmt.Errorf("posting to %s: %w", hidden(target), short{err})
 	}
 	defer func() { _ = reply.Body.Close() }()
 	return outcome(reply, target)
@@ -96,7 +98,7 @@ func (p *poster) target(d *delayq.Delivery) (*url.URL, error) {
 }
 
 func (p *poster) setHeaders(h http.Header, d *delayq.Delivery, now time.Time) {
-	id, stamp := url.PathEscape(d.ID), strconv.FormatInt(now.Unix(), 10)
+	id, stamp := escaped(d.ID), strconv.FormatInt(now.Unix(), 10)
 	h.Set("user-agent", "delayq")
 	h.Set(contentType, typeOf(d))
 	for name, value := range d.Headers {
@@ -117,11 +119,15 @@ func (p *poster) setHeaders(h http.Header, d *delayq.Delivery, now time.Time) {
 	}
 }
 
+// escaped has no dot: one ends the id in the text that is signed, so that a signature for the id "a"
+// with another time could come from a message with the id "a.1".
+func escaped(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
+
 // isToken reports whether HTTP can carry a header's name. It allows fewer characters than HTTP does:
 // those that servers and proxies leave alone.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
 	})
 }
 
@@ -151,12 +157,15 @@ func typeOf(d *delayq.Delivery) string {
 
 // outcome returns nil for a reply that says that the message is done.
 func outcome(reply *http.Response, target *url.URL) error {
-	said, _ := io.ReadAll(io.LimitReader(reply.Body, maxReason))
-	_, _ = io.CopyN(io.Discard, reply.Body, maxRead)
+	var said []byte
+	if reply.StatusCode != http.StatusSwitchingProtocols { // its body is the bare connection, which knows no timeout
+		said, _ = io.ReadAll(io.LimitReader(reply.Body, maxReason))
+		_, _ = io.CopyN(io.Discard, reply.Body, maxRead)
+	}
 	if reply.StatusCode/100 == 2 {
 		return nil
 	}
-	err := fmt.Errorf("posting to %s: %s", hidden(target), reply.Status)
+	err := fmt.Errorf("posting to %s: %s", hidden(target), cut(reply.Status, maxReason))
 	if text := strings.TrimSpace(strings.ToValidUTF8(string(said), "\uFFFD")); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
@@ -169,11 +178,19 @@ func outcome(reply *http.Response, target *url.URL) error {
 	return err
 }
 
+// short is an error with the beginning of its text.
+type short struct{ error }
+
+func (s short) Error() string { return cut(s.error.Error(), maxFailure) }
+func (s short) Unwrap() error { return s.error }
+
+func cut(text string, size int) string { return text[:min(len(text), size)] }
+
 // retryAfter reads seconds or a date. One that is over says nothing: the retry policy waits longer.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
 	var wait time.Duration
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		wait = time.Duration(seconds) * time.Second // the largest for one out of range
 	} else if at, err := http.ParseTime(text); err == nil {
 		wait = at.Sub(now)
 	}

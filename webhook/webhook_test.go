@@ -79,12 +79,12 @@ func TestRequest(t *testing.T) {
 	r := newReceiver(t, status(http.StatusNoContent))
 	due := time.Date(2030, 1, 31, 18, 0, 0, 250_000_000, time.UTC)
 	must(t, post(t, &delayq.Delivery{
-		ID: "order 18/é\n", Body: []byte(`{"paid":false}`), Due: due, Attempt: 3,
+		ID: "order 18/é.1\n", Body: []byte(`{"paid":false}`), Due: due, Attempt: 3,
 		Headers: map[string]string{"shop": "north", "host": "evil", "two\r\nlines": "x", "lines": "a\r\nwebhook-id: b", "webhook-id": "forged"},
 	}, webhook.To(r.URL+"/hook?token=x"), webhook.Secret(strings.Repeat("s", 24)), webhook.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")))
 	got := r.got()[0]
 	for name, want := range map[string]string{
-		"webhook-id": "order%2018%2F%C3%A9%0A", "delayq-attempt": "3", "delayq-due": "2030-01-31T18:00:00.25Z", "content-type": "application/json",
+		"webhook-id": "order%2018%2F%C3%A9%2E1%0A", "delayq-attempt": "3", "delayq-due": "2030-01-31T18:00:00.25Z", "content-type": "application/json",
 		"delayq-header-shop": "north", "delayq-header-host": "evil", "delayq-header-webhook-id": "forged", "delayq-header-lines": "",
 	} {
 		if value := got.Header.Get(name); value != want {
@@ -123,30 +123,38 @@ func TestReplies(t *testing.T) {
 		after      time.Duration
 		text       string
 	}{
-		"200":      {reply: status(200), done: true},
-		"202":      {reply: status(202), done: true},
-		"204":      {reply: status(204), done: true},
-		"404":      {reply: status(404), text: "404 Not Found"},
-		"410":      {reply: status(410), dead: true, text: "410 Gone"},
-		"500 text": {reply: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat("é", 200), 500) }, text: "500 Internal Server Error: éé"},
+		"200": {reply: status(200), done: true},
+		"202": {reply: status(202), done: true},
+		"204": {reply: status(204), done: true},
+		"404": {reply: status(404), text: "404 Not Found"},
+		"410": {reply: status(410), dead: true, text: "410 Gone"},
+		"500 text": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat("é", 200), http.StatusInternalServerError)
+		}, text: "500 Internal Server Error: éé"},
 		"503 later": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, after: 2 * time.Minute, text: "503"},
 		"503 at once": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, text: "503"},
 		"503 since long": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT")
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}, text: "503"},
 		"429 much later": {reply: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1000000000")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		}, after: 24 * time.Hour, text: "429"},
-		"redirect": {reply: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, text: "307"},
-		"cut":      {reply: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, text: "EOF"},
+		"429 in ages": {reply: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "99999999999999999999")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, after: 24 * time.Hour, text: "429"},
+		"redirect": {reply: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, text: "307"},
+		"cut": {reply: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, text: "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, c.reply)
@@ -178,6 +186,73 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestSwitchingProtocols replies that the connection is for another protocol from now on, and then
+// says nothing: the worker does not wait for it.
+func TestSwitchingProtocols(t *testing.T) {
+	end := make(chan struct{})
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n")
+		<-end
+		_ = conn.Close()
+	})
+	late := time.AfterFunc(10*time.Second, func() { close(end) })
+	err := post(t, &delayq.Delivery{}, webhook.To(r.URL), webhook.Timeout(time.Second))
+	if !late.Stop() {
+		t.Fatal("the worker waited for the receiver")
+	}
+	close(end)
+	if err == nil || !strings.Contains(err.Error(), "101 Switching Protocols") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestClosedMeanwhile closes a connection that waited for the next request when that request comes.
+// It goes to another connection, and is no failure.
+func TestClosedMeanwhile(t *testing.T) {
+	var conns sync.Map
+	r := newReceiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header["Idempotency-Key"] != nil {
+			t.Error("the key was sent")
+		}
+		if _, again := conns.LoadOrStore(r.RemoteAddr, true); again {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	h, err := webhook.New(webhook.To(r.URL))
+	must(t, err)
+	for range 3 {
+		must(t, h(t.Context(), &delayq.Delivery{Body: []byte("x")}))
+	}
+	if bodies := strings.Join(r.bodies, ""); len(bodies) != len(r.got()) {
+		t.Errorf("%d bodies in %d requests", len(bodies), len(r.got()))
+	}
+}
+
+// TestLongReplies has the receiver fill the head of its reply. Little of it is in the error, which
+// is a line of the log in each attempt, and the reason of a dead letter.
+func TestLongReplies(t *testing.T) {
+	long := strings.Repeat("x", 60_000)
+	for _, head := range []string{"503 " + long, long, "302 Found\r\nLocation: http://" + long + ":x/"} {
+		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 "+head+"\r\n\r\n")
+			_ = conn.Close()
+		})
+		if err := post(t, &delayq.Delivery{}, webhook.To(r.URL)); err == nil || len(err.Error()) > 1100 {
+			t.Errorf("%.20s: %d bytes: %.200v", head, len(fmt.Sprint(err)), err)
+		}
+	}
+}
+
 // TestTargets names URLs in messages. Those that may not be posted to make dead letters.
 func TestTargets(t *testing.T) {
 	r := newReceiver(t, status(http.StatusOK))
@@ -186,22 +261,34 @@ func TestTargets(t *testing.T) {
 		r.URL + "/hooks/":            true,
 		r.URL + "/hooks/17?x=/../..": true,
 		strings.Replace(r.URL, "http", "HTTP", 1) + "/hooks/a": true,
-		"":                             false,
-		"/hooks":                       false,
-		r.URL:                          false,
-		r.URL + "/hooksmith":           false,
-		r.URL + "/hooks/../admin":      false,
-		r.URL + "/hooks/..;a/admin":    false,
-		r.URL + "/hooks/a;b=..":        true,
-		r.URL + "/hooks/%2e%2e/admin":  false,
-		r.URL + "/hooks/..%2fadmin":    false,
-		r.URL + "/hooks//admin":        false,
-		r.URL + `/hooks/..\admin`:      false,
-		r.URL + "/hooks#x":             false,
-		r.URL + "0/hooks":              false,
-		"ftp" + r.URL[4:] + "/hooks":   false,
-		"https" + r.URL[4:] + "/hooks": false,
-		strings.Replace(r.URL, "//", "//me@", 1) + "/hooks":                                   false,
+		"":                                                  false,
+		"/hooks":                                            false,
+		r.URL:                                               false,
+		r.URL + "/hooksmith":                                false,
+		r.URL + "/hooks/../admin":                           false,
+		r.URL + "/hooks/..;a/admin":                         false,
+		r.URL + "/hooks/a;b=..":                             true,
+		r.URL + "/hooks/%2e%2e/admin":                       false,
+		r.URL + "/hooks/..%2fadmin":                         false,
+		r.URL + "/hooks//admin":                             false,
+		r.URL + `/hooks/..\admin`:                           false,
+		r.URL + "/hooks/%252e%252E/admin":                   false,
+		r.URL + "/hooks/%2e%252e/100%25":                    false,
+		r.URL + "/hooks/..%252fadmin":                       false,
+		r.URL + "/hooks/..%255Cadmin":                       false,
+		r.URL + "/hooks/..%253b/admin":                      false,
+		r.URL + "/hooks/%2520../admin":                      false,
+		r.URL + "/hooks/..%20/admin":                        false,
+		r.URL + "/hooks/..%09/admin":                        false,
+		r.URL + "/hooks/%c0%ae%c0%ae/admin":                 false,
+		r.URL + "/hooks/a%0d%0a":                            false,
+		r.URL + "/hooks/v1.2/100%25/%C3%A9/a%20b":           true,
+		r.URL + "/hooks/.../a":                              true,
+		r.URL + "/hooks#x":                                  false,
+		r.URL + "0/hooks":                                   false,
+		"ftp" + r.URL[4:] + "/hooks":                        false,
+		"https" + r.URL[4:] + "/hooks":                      false,
+		strings.Replace(r.URL, "//", "//me@", 1) + "/hooks": false,
 		strings.Replace(r.URL, "//", "//example.org@", 1) + "/hooks":                          false,
 		strings.Replace(r.URL, "127.0.0.1", "127.0.0.2", 1) + "/hooks":                        false,
 		strings.Replace(r.URL, "127.0.0.1", "127.0.0.1.example.org", 1) + "/hooks":            false,
@@ -216,8 +303,33 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q was sent: %t", target, sent)
 		}
 	}
+	for _, c := range []struct {
+		target, prefix string
+		allowed        bool
+	}{
+		{"/hooks/", "/hooks/", true}, {"/hooks/17", "/hooks/", true}, {"/hooks", "/hooks/", false}, {"/hooks?x=1", "/hooks/", false},
+		{"", "", true}, {"", "/", true}, {"/", "", true}, {"?x", "/", true}, {"/hooks", "/", true}, {"/hooks", "", true},
+	} {
+		err := post(t, &delayq.Delivery{Headers: map[string]string{webhook.URLHeader: r.URL + c.target}}, webhook.Allow(r.URL+c.prefix))
+		if c.allowed != (err == nil) {
+			t.Errorf("%q below %q: %v", c.target, c.prefix, err)
+		}
+	}
 	if err := post(t, &delayq.Delivery{}, webhook.Allow(r.URL)); !errors.Is(err, delayq.ErrDeadLetter) {
 		t.Errorf("without a URL: %v", err)
+	}
+}
+
+// TestQuery has characters in a query that would end the URL in the line of a request.
+func TestQuery(t *testing.T) {
+	r := newReceiver(t, status(http.StatusOK))
+	target := r.URL + "/hooks?a=b HTTP/1.0&c=é&d=%0d%0a%&e=+/?"
+	must(t, post(t, &delayq.Delivery{Headers: map[string]string{webhook.URLHeader: target}}, webhook.Allow(r.URL+"/hooks")))
+	must(t, post(t, &delayq.Delivery{}, webhook.To(target)))
+	for _, request := range r.got() {
+		if want := "/hooks?a=b%20HTTP/1.0&c=%C3%A9&d=%0d%0a%&e=+/?"; request.RequestURI != want || request.Proto != "HTTP/1.1" {
+			t.Errorf("got %s %s; want %s", request.RequestURI, request.Proto, want)
+		}
 	}
 }
 
@@ -229,6 +341,7 @@ func TestInvalid(t *testing.T) {
 		"no host":        {webhook.To("http:///x")},
 		"other scheme":   {webhook.To("ftp://example.org")},
 		"login":          {webhook.To("https://me:secret@example.org")},
+		"port":           {webhook.To("https://example.org:65536")},
 		"fragment":       {webhook.To("https://example.org/#x")},
 		"dots":           {webhook.Allow("https://example.org/../x")},
 		"query":          {webhook.Allow("https://example.org/?token=secret")},

@@ -8,6 +8,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 func main() {
 	keepBrokenPipes()
 	redis.SetLogger(&redisLog)
+	log.SetOutput(io.Discard) // net/http quotes there what a receiver of webhooks says unasked
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, standardOutput(os.Args[1:]), os.Stderr))

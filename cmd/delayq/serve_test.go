@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,12 +16,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/memory"
 )
 
 // served is the program's server in a process of its own.
@@ -138,27 +144,31 @@ func TestServeWrongUsage(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
 	mustDo(t, os.WriteFile(bad, []byte("a b c\n"), 0o600))
+	blank := filepath.Join(dir, "blank")
+	mustDo(t, os.WriteFile(blank, []byte("\uFEFF\n \r\n"), 0o600))
 	for args, want := range map[string]string{
-		"--listen=0.0.0.0:0":                                "needs --tokens, or --no-tokens",
-		"--listen=:0":                                       "needs --tokens, or --no-tokens",
-		"--listen=8090":                                     "ADDRESS:PORT",
-		"--tokens=x --no-tokens":                            "one of them",
-		"--tls-cert=x":                                      "both or neither",
-		"--tls-cert=x --tls-key=y":                          "--tls-cert and --tls-key",
-		"--tokens=" + bad:                                   "64 hexadecimal digits",
-		"--tokens=" + filepath.Join(dir, "nosuch"):          "no such file",
-		"--max-batch=0":                                     "allowed is 1 to 10000",
-		"--url=redis://127.0.0.1:1":                         "connection refused",
-		"--max-wait=1ms":                                    "allowed is 1s to 10m",
-		"--url=nosuch://x/q":                                "unknown URL scheme",
-		"--dead-max-age=-1s":                                "DeadLetterRetention",
-		"--webhook=mail":                                    "QUEUE=URL",
-		"--webhook=mail=ftp://x":                            "an absolute http or https URL",
-		"--webhook=a=http://x --webhook=a=http://y":         "one of each queue",
-		"--webhook-allow=http://x":                          "QUEUE=URL",
-		"--webhook=a=http://x --webhook-timeout=0":          "allowed is 1s to 10m",
-		"--webhook=a=http://x --webhook-workers=0":          "Workers",
-		"--webhook=a=http://x --webhook-secret-file=" + bad: "24 bytes or more",
+		"--listen=0.0.0.0:0":                                  "needs --tokens, or --no-tokens",
+		"--listen=:0":                                         "needs --tokens, or --no-tokens",
+		"--listen=8090":                                       "ADDRESS:PORT",
+		"--tokens=x --no-tokens":                              "one of them",
+		"--tls-cert=x":                                        "both or neither",
+		"--tls-cert=x --tls-key=y":                            "--tls-cert and --tls-key",
+		"--tokens=" + bad:                                     "64 hexadecimal digits",
+		"--tokens=" + filepath.Join(dir, "nosuch"):            "no such file",
+		"--max-batch=0":                                       "allowed is 1 to 10000",
+		"--url=redis://127.0.0.1:1":                           "connection refused",
+		"--max-wait=1ms":                                      "allowed is 1s to 10m",
+		"--url=nosuch://x/q":                                  "unknown URL scheme",
+		"--dead-max-age=-1s":                                  "DeadLetterRetention",
+		"--webhook=mail":                                      "QUEUE=URL",
+		"--webhook=mail=ftp://x":                              "an absolute http or https URL",
+		"--webhook=a=http://x --webhook=a=http://y":           "one of each queue",
+		"--webhook-allow=http://x":                            "QUEUE=URL",
+		"--webhook=a=http://x --webhook-timeout=0":            "allowed is 1s to 10m",
+		"--webhook=a=http://x --webhook-workers=0":            "Workers",
+		"--webhook=a=http://x --webhook-secret-file=" + bad:   "24 bytes or more",
+		"--webhook=a=http://x --webhook-secret-file=" + blank: "expected a secret on each line",
+		"--webhook=a=http://x --webhook-secret-file=":         "--webhook-secret-file: open : no such file",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
 		r.wantCode(t, exitUnusable)
@@ -286,4 +296,68 @@ func TestServeWebhooks(t *testing.T) {
 		t.Errorf("after the end: %s", out)
 	}
 	s.stop(t)
+}
+
+// What a receiver says unasked is not on standard error.
+func TestServeWebhookTalks(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		time.Sleep(50 * time.Millisecond)
+		_, _ = io.WriteString(conn, "something more")
+		_, _ = io.Copy(io.Discard, conn) // until the server closes it
+	}))
+	defer receiver.Close()
+	s := startServe(t, t.TempDir(), "--webhook=mail="+receiver.URL)
+	runOK(t, "push", "delayq+"+s.url+"/mail", "one")
+	<-ended
+	s.stop(t)
+	if said := s.said.String(); strings.Contains(said, "something more") {
+		t.Error(said)
+	}
+}
+
+// The secrets of a file are its lines, whatever wrote it.
+func TestSecretsOfFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secrets")
+	mustDo(t, os.WriteFile(file, []byte("\uFEFFwhsec_one\r\n\r\n two\n\n"), 0o600))
+	if got, err := readSecrets(file); err != nil || !slices.Equal(got, []string{"whsec_one", "two"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// uncounted is a store that does not count attempts, as RabbitMQ with classic queues.
+type uncounted struct{ backend.Backend }
+
+func (u uncounted) Traits() backend.Traits {
+	traits := u.Backend.Traits()
+	traits.Lacks = traits.Lacks.With(delayq.CountingAttempts)
+	return traits
+}
+
+// Without a limit of attempts, messages are posted from a store that does not count them too.
+func TestServeWebhooksUncounted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	log, store := slog.New(slog.DiscardHandler), uncounted{memory.New()}
+	flags := webhookFlags{To: []string{"mail=http://127.0.0.1:1"}, Workers: 1, Timeout: time.Minute}
+	posts, shut, err := flags.open(ctx, store, log)
+	mustDo(t, err)
+	stop()
+	mustDo(t, posts[0](ctx))
+	mustDo(t, shut())
+	three := 3
+	flags.MaxAttempts = &three
+	if _, _, err := flags.open(t.Context(), store, log); !errors.Is(err, delayq.ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
 }

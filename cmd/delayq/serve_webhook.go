@@ -19,11 +19,11 @@ import (
 type webhookFlags struct {
 	To          []string      `name:"webhook" sep:"none" placeholder:"QUEUE=URL" help:"Post each message of a queue to a URL when it is due. May be given several times."`
 	Allow       []string      `name:"webhook-allow" sep:"none" placeholder:"QUEUE=URL" help:"Post a message of a queue to the URL in its header webhook-url, if that begins with this one. May be given several times."`
-	SecretFile  string        `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
+	SecretFile  *string       `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
 	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
 	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
 	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
-	MaxAttempts int           `name:"webhook-max-attempts" default:"25" placeholder:"N" help:"After how many failures a message is dead; 0 is never."`
+	MaxAttempts *int          `name:"webhook-max-attempts" placeholder:"N" help:"After how many failures a message is dead, 25 unless given; 0 is never."`
 }
 
 // open returns a function that posts the messages of a queue until its context ends, for each queue.
@@ -32,7 +32,10 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 	if err != nil {
 		return nil, nil, err
 	}
-	consuming := []delayq.ConsumeOption{delayq.Workers(f.Workers), delayq.MaxAttempts(f.MaxAttempts)}
+	consuming := []delayq.ConsumeOption{delayq.Workers(f.Workers)}
+	if f.MaxAttempts != nil {
+		consuming = append(consuming, delayq.MaxAttempts(*f.MaxAttempts))
+	}
 	if f.Retry.policy != nil {
 		consuming = append(consuming, delayq.Retry(f.Retry.policy))
 	}
@@ -57,6 +60,9 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), shut())
 		}
 		queues = append(queues, q)
+		if f.MaxAttempts != nil && *f.MaxAttempts > 0 && !q.Supports(delayq.CountingAttempts) { // Consume would say so when the server runs
+			return nil, nil, errors.Join(fmt.Errorf("--webhook-max-attempts: %w", &delayq.UnsupportedError{Backend: b.Traits().Name, Op: "MaxAttempts"}), shut())
+		}
 		posts = append(posts, func(ctx context.Context) error { return q.Consume(ctx, h, consuming...) })
 	}
 	return posts, shut, nil
@@ -83,19 +89,37 @@ func (f webhookFlags) options() (map[string][]webhook.Option, error) {
 		return nil, nil
 	}
 	more := []webhook.Option{webhook.Timeout(f.Timeout)}
-	if f.SecretFile != "" {
-		secret, err := os.ReadFile(f.SecretFile)
+	if f.SecretFile != nil { // an empty name is no file, so that a variable that is not set leaves nothing unsigned
+		secrets, err := readSecrets(*f.SecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
 		}
-		for line := range strings.Lines(strings.TrimSpace(string(secret)) + "\n") { // an empty file is no secret
-			more = append(more, webhook.Secret(strings.TrimSpace(line)))
+		for _, secret := range secrets {
+			more = append(more, webhook.Secret(secret))
 		}
 	}
 	for name := range byQueue {
 		byQueue[name] = append(byQueue[name], more...)
 	}
 	return byQueue, nil
+}
+
+// readSecrets returns the lines of a file that are not blank, one at least.
+func readSecrets(name string) (secrets []string, err error) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimPrefix(string(content), "\uFEFF") // as editors of Windows begin a file
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			secrets = append(secrets, line)
+		}
+	}
+	if secrets == nil {
+		return nil, errors.New("expected a secret on each line: 24 bytes or more, or whsec_ and the base64 of as many")
+	}
+	return secrets, nil
 }
 
 // beside runs the posts beside a server, and ends both together. Messages that are being posted have
