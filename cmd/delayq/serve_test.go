@@ -259,7 +259,7 @@ func TestServeWebhooks(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	s := startServe(t, dir, "--webhook=mail="+receiver.URL+"/mail", "--webhook-allow=notes="+receiver.URL+"/notes", "--webhook-secret-file="+secret, "--webhook-retry=0s")
+	s := startServe(t, dir, "--webhook=mail="+receiver.URL+"/mail", "--webhook-allow=notes="+receiver.URL+"/notes", "--webhook-secret-file=mail="+secret, "--webhook-retry=0s")
 	mail, notes := "delayq+"+s.url+"/mail", "delayq+"+s.url+"/notes"
 	want := func(texts ...string) {
 		t.Helper()
@@ -277,7 +277,7 @@ func TestServeWebhooks(t *testing.T) {
 	runOK(t, "push", mail, "busy", "--after=50ms")
 	want("/mail busy attempt 1 signed true", "/mail busy attempt 2 signed true")
 	runOK(t, "push", notes, "one", "--header=webhook-url="+receiver.URL+"/notes/17")
-	want("/notes/17 one attempt 1 signed true")
+	want("/notes/17 one attempt 1 signed false") // the secret is of the queue mail
 	runOK(t, "push", notes, "two", "--header=webhook-url="+receiver.URL+"/admin", "--id=elsewhere")
 	until(t, "dead letter", func() bool { return strings.Contains(delayqRun(t, "dead", "list", notes).stdout, "elsewhere") })
 	runOK(t, "push", mail, "slow")
@@ -311,7 +311,7 @@ func TestServeWebhookTalks(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // the connection is idle then: what comes is unasked
 		_, _ = io.WriteString(conn, "something more")
 		_, _ = io.Copy(io.Discard, conn) // until the server closes it
 	}))

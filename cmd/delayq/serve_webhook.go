@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,7 @@ import (
 type webhookFlags struct {
 	To          []string      `name:"webhook" sep:"none" placeholder:"QUEUE=URL" help:"Post each message of a queue to a URL when it is due. May be given several times."`
 	Allow       []string      `name:"webhook-allow" sep:"none" placeholder:"QUEUE=URL" help:"Post a message of a queue to the URL in its header webhook-url, if that begins with this one. May be given several times."`
-	SecretFile  *string       `name:"webhook-secret-file" placeholder:"FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many."`
+	SecretFiles []string      `name:"webhook-secret-file" sep:"none" placeholder:"[QUEUE=]FILE" help:"Sign the requests with the secrets in this file, one a line: 24 bytes or more, or whsec_ and the base64 of as many. May be given several times, for queues of their own."`
 	Workers     int           `name:"webhook-workers" default:"16" placeholder:"N" help:"How many messages of a queue are posted at the same time."`
 	Timeout     time.Duration `name:"webhook-timeout" default:"30s" placeholder:"DURATION" help:"How long a request may take (allowed: 1s to 10m)."`
 	Retry       retryFlag     `name:"webhook-retry" default:"exponential" placeholder:"POLICY" help:"How long a message waits after a failure, as --retry of \"delayq consume\" says it."`
@@ -88,20 +90,34 @@ func (f webhookFlags) options() (map[string][]webhook.Option, error) {
 	if len(byQueue) == 0 {
 		return nil, nil
 	}
-	more := []webhook.Option{webhook.Timeout(f.Timeout)}
-	if f.SecretFile != nil { // an empty name is no file, so that a variable that is not set leaves nothing unsigned
-		secrets, err := readSecrets(*f.SecretFile)
-		if err != nil {
+	for name := range byQueue {
+		byQueue[name] = append(byQueue[name], webhook.Timeout(f.Timeout))
+	}
+	for _, text := range f.SecretFiles {
+		if err := sign(byQueue, text); err != nil {
 			return nil, fmt.Errorf("--webhook-secret-file: %w", err)
 		}
-		for _, secret := range secrets {
-			more = append(more, webhook.Secret(secret))
-		}
-	}
-	for name := range byQueue {
-		byQueue[name] = append(byQueue[name], more...)
 	}
 	return byQueue, nil
+}
+
+// sign adds the secrets of [QUEUE=]FILE. An empty name is no file, so that a variable that is not set
+// leaves nothing unsigned.
+func sign(byQueue map[string][]webhook.Option, text string) error {
+	names, file := slices.Collect(maps.Keys(byQueue)), text
+	if name, rest, ok := strings.Cut(text, "="); ok && byQueue[name] != nil {
+		names, file = []string{name}, rest
+	}
+	secrets, err := readSecrets(file)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		for _, secret := range secrets {
+			byQueue[name] = append(byQueue[name], webhook.Secret(secret))
+		}
+	}
+	return nil
 }
 
 // readSecrets returns the lines of a file that are not blank, one at least.
