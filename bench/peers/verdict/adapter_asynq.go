@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// asynqBackend runs an asynq.Server for each queue that somebody receives from. Its handler waits for the settling, and returns what asynq has for
+// asynqBackend runs an asynq.Server for each queue that somebody receives from. Its handler waits until the message is settled, and returns what asynq has for
 // it: nil, an error with a delay of its own, one that is no failure, SkipRetry.
 type asynqBackend struct {
 	handles

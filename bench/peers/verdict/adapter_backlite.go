@@ -18,7 +18,7 @@ import (
 )
 
 // backliteBackend has a file and a backlite.Client for each queue: a client has one set of workers for all of its queues. The processor waits
-// for the settling, and returns what backlite has for it: nil or an error.
+// until the message is settled, and returns what backlite has for it: nil or an error.
 type backliteBackend struct {
 	handles
 	dir      string

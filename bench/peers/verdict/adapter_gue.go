@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// gueBackend runs a gue.WorkerPool for each queue that somebody receives from. Its WorkFunc waits for the settling, and returns what gue has
+// gueBackend runs a gue.WorkerPool for each queue that somebody receives from. Its WorkFunc waits until the message is settled, and returns what gue has
 // for it: nil, an error with a time of its own, ErrDiscardJob.
 type gueBackend struct {
 	handles

@@ -23,7 +23,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// riverBackend runs a river.Client for each queue that somebody receives from. Its worker waits for the settling, and returns what river
+// riverBackend runs a river.Client for each queue that somebody receives from. Its worker waits until the message is settled, and returns what river
 // has for it: nil, an error with a time of its own, JobSnooze, JobCancel.
 type riverBackend struct {
 	handles
