@@ -74,10 +74,18 @@ func (t *testRun) skipCancelled() {
 	}
 	t.eventually(0, "the end of a cancelled message that is due", func() bool {
 		t.nothing("it was cancelled")
-		left, err := t.Leftovers(t.ctx, t.b)
-		t.must(err, "listing the leftovers")
-		return len(left) == 0
+		return len(t.left()) == 0
 	})
+}
+
+// left names what the store still holds, as far as the harness can tell.
+func (t *testRun) left() []string {
+	if t.Leftovers == nil {
+		return nil
+	}
+	left, err := t.Leftovers(t.ctx, t.b)
+	t.must(err, "listing the leftovers")
+	return left
 }
 
 // empty checks Stats and the leftovers of the store.
@@ -87,12 +95,7 @@ func (t *testRun) empty() {
 			t.fail("Stats returns %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
 		}
 	}
-	if t.Leftovers == nil {
-		return
-	}
-	left, err := t.Leftovers(t.ctx, t.b)
-	t.must(err, "listing the leftovers")
-	if len(left) > 0 {
+	if left := t.left(); len(left) > 0 {
 		t.fail("the store still holds %s", strings.Join(left, ", "))
 	}
 }
