@@ -20,22 +20,22 @@ func TestClaimLosesItsReply(t *testing.T) {
 			t.Parallel()
 			p := setup(t)
 			client := p.server.Client(t)
-			q := p.openOn(p.backendOn(client, redisson.WithCodec(codec)))
+			q := p.store(p.backendOn(client, redisson.WithCodec(codec)))
 			const n = 50
 			at := time.Now().Add(-time.Minute)
 			for i := range n { // the last is due first
 				must(t, q.Schedule(p.ctx, []backend.Message{{ID: lettered(codec, i), Body: []byte{byte(i)}, Due: at.Add(-time.Duration(i/2) * time.Second)}})...)
 			}
-			ds, err := q.Receive(p.ctx, 1, time.Minute) // the script is there now
-			if err != nil || ds[0].Body[0] != n-2 {
-				t.Fatalf("got %v, %v", ds, err)
+			c, err := q.Claim(p.ctx, 1, time.Minute, redistest.Name()) // the script is there now
+			if err != nil || len(c.Deliveries) != 1 || c.Deliveries[0].Body[0] != n-2 {
+				t.Fatalf("got %v, %v", c.Deliveries, err)
 			}
 			client.AddHook(redistest.LostReply(func() {}).Hook())
 			// a claim stops when it takes long
-			if ds, err = q.Receive(p.ctx, n, time.Minute); err != nil || len(ds) < 3 {
-				t.Fatalf("got %d messages, %v", len(ds), err)
+			if c, err = q.Claim(p.ctx, n, time.Minute, redistest.Name()); err != nil || len(c.Deliveries) < 3 {
+				t.Fatalf("got %d messages, %v", len(c.Deliveries), err)
 			}
-			for i, d := range ds {
+			for i, d := range c.Deliveries {
 				if want := byte(n - 2 - (i+1)/2*2 + (i+1)%2); d.Body[0] != want {
 					t.Fatalf("message %d came in place %d, want %d", d.Body[0], i, want)
 				}
@@ -53,7 +53,7 @@ func TestRescheduleLosesItsReplyAndTheMessage(t *testing.T) {
 			t.Parallel()
 			p := setup(t)
 			workers, client := p.open(), p.server.Client(t)
-			q := p.openOn(p.backendOn(client))
+			q := p.store(p.backendOn(client))
 			far := []backend.Message{{Body: []byte("far"), Delay: time.Hour}}
 			must(t, q.Schedule(p.ctx, far)...)
 			must(t, q.Reschedule(p.ctx, []backend.Move{{ID: far[0].ID, Delay: time.Hour}})...) // the script is there now

@@ -89,6 +89,15 @@ func (p *place) openOn(b *redisson.Backend) backend.Queue {
 	return redistest.Open(p.t, b, p.name)
 }
 
+// store is the queue's store alone: a handle runs scripts of its own, which a fault could meet
+// instead of the script of the call.
+func (p *place) store(b *redisson.Backend) redisson.Store {
+	p.t.Helper()
+	s, err := redisson.StoreOf(b, p.name, nil, slog.New(slog.DiscardHandler))
+	must(p.t, err)
+	return s
+}
+
 func (p *place) openLogging(b *redisson.Backend, log *slog.Logger) backend.Queue {
 	p.t.Helper()
 	q, err := b.Open(p.ctx, p.name, backend.Options{Logger: log})
