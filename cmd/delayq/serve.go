@@ -19,10 +19,10 @@ import (
 type serveCommand struct {
 	URL       string        `name:"url" default:"sqlite://delayq.db/queue" placeholder:"URL" help:"The store, as other commands name a queue; the queue in it is not used, and may be left out. By default the SQLite file delayq.db in the current directory."`
 	Listen    string        `default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"The address and port to listen on. Port 0 is a free one."`
-	Tokens    string        `placeholder:"FILE" help:"Accept the tokens of this file alone; \"delayq token\" makes its lines."`
+	Tokens    fileName      `placeholder:"FILE" help:"Accept the tokens of this file alone; \"delayq token\" makes its lines."`
 	NoTokens  bool          `name:"no-tokens" help:"Listen on other addresses than the loopback without tokens: every program that reaches the port may do everything."`
-	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
-	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
+	TLSCert   fileName      `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
+	TLSKey    fileName      `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
 	MaxBytes  int           `name:"max-request-bytes" default:"33554432" placeholder:"N" help:"The largest body of a request (allowed: 1024 to 1073741824)."`
 	MaxReply  int           `name:"max-reply-bytes" default:"16777216" placeholder:"N" help:"The most bytes of bodies in a reply, which has one message at least (allowed: 1024 to 1073741824)."`
 	MaxBatch  int           `default:"1000" placeholder:"N" help:"The most messages of a call (allowed: 1 to 10000)."`
@@ -35,6 +35,17 @@ type serveCommand struct {
 	Verbose   bool          `help:"Show the library's own log on standard error."`
 
 	Webhooks webhookFlags `embed:""`
+}
+
+// A fileName is not empty: --tokens= with a variable that is not set must not let everyone in.
+type fileName string
+
+// UnmarshalText is called by the parser for a flag that is given.
+func (f *fileName) UnmarshalText(text []byte) error {
+	if *f = fileName(text); *f == "" {
+		return errors.New("allowed is the name of a file")
+	}
+	return nil
 }
 
 // Help is the text between the summary and the flags.
@@ -77,7 +88,7 @@ func (c *serveCommand) Run(ctx context.Context, std streams) (err error) {
 	}
 	var config *tls.Config
 	if c.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		pair, err := tls.LoadX509KeyPair(string(c.TLSCert), string(c.TLSKey))
 		if err != nil {
 			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
 		}
@@ -118,7 +129,7 @@ func (c *serveCommand) options(std streams) ([]server.Option, error) {
 	if c.Tokens == "" {
 		return opts, nil
 	}
-	f, err := os.Open(c.Tokens)
+	f, err := os.Open(string(c.Tokens))
 	if err != nil {
 		return nil, fmt.Errorf("--tokens: %w", err)
 	}
@@ -138,7 +149,7 @@ func (c *serveCommand) announce(std streams, l net.Listener, b backend.Backend) 
 	}
 	switch {
 	case c.Tokens != "":
-		who = "the tokens of " + c.Tokens + " may use it"
+		who = "the tokens of " + string(c.Tokens) + " may use it"
 	case c.NoTokens:
 		who = "everyone who reaches it may use it"
 	}

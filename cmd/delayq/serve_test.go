@@ -169,6 +169,9 @@ func TestServeWrongUsage(t *testing.T) {
 		"--webhook=a=http://x --webhook-secret-file=" + bad:   "24 bytes or more",
 		"--webhook=a=http://x --webhook-secret-file=" + blank: "expected a secret on each line",
 		"--webhook=a=http://x --webhook-secret-file=":         "--webhook-secret-file: open : no such file",
+		"--webhook-secret-file=" + bad:                        "needs --webhook or --webhook-allow",
+		"--tokens=":                                           "--tokens: allowed is the name of a file",
+		"--tls-cert= --tls-key=":                              "allowed is the name of a file",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
 		r.wantCode(t, exitUnusable)

@@ -87,8 +87,8 @@ func (f webhookFlags) options() (map[string][]webhook.Option, error) {
 		}
 		byQueue[name] = append(byQueue[name], webhook.Allow(url))
 	}
-	if len(byQueue) == 0 {
-		return nil, nil
+	if len(byQueue) == 0 && len(f.SecretFiles) > 0 {
+		return nil, errors.New("--webhook-secret-file: needs --webhook or --webhook-allow")
 	}
 	for name := range byQueue {
 		byQueue[name] = append(byQueue[name], webhook.Timeout(f.Timeout))
