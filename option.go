@@ -62,8 +62,7 @@ func newOptions(ctx context.Context, call string, opts []Option) (*options, erro
 	return o, nil
 }
 
-// WithBackend puts the queue on a backend. The caller closes the backend, after the
-// queues on it.
+// WithBackend puts the queue on a backend. The caller closes the backend, after the queues on it.
 func WithBackend(b backend.Backend) Option {
 	return func(o *options) error {
 		o.backend = b

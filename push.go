@@ -73,11 +73,10 @@ func UniqueFor(d time.Duration) PushOption {
 // it is an ordinary push.
 //
 // Push returns [ErrInFlight] while a worker holds the message of that id (see
-// [ReplaceAfterInFlight]), and [ErrDuplicate] when
-// it is a dead letter, or done while UniqueFor keeps the id. Nothing is stored then. Of concurrent
-// pushes of one id the last one to reach the store stays. A push that returned
-// [ErrOutcomeUnknown] is not repeated by the library where that could undo a newer one; repeated by
-// you it is a new push.
+// [ReplaceAfterInFlight]), and [ErrDuplicate] when it is a dead letter, or done while UniqueFor
+// keeps the id. Nothing is stored then. Of concurrent pushes of one id the last one to reach the
+// store stays. A push that returned [ErrOutcomeUnknown] is not repeated by the library where that
+// could undo a newer one; repeated by you it is a new push.
 //
 // Push returns [ErrInvalid] without an [ID] or with [UniqueFor], and [ErrUnsupported] where the
 // backend lacks [Replacing].
