@@ -12,10 +12,13 @@ import org.redisson.config.BaseConfig;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
-/** Redisson clients with their default settings but two, one for each prefix of names. */
+/** Redisson clients with their default settings but three, one for each prefix of names. */
 final class Clients {
     /** Milliseconds. On a busy machine a first subscription has failed with the default of 3,000, and an offer with 15,000. */
     private static final int PATIENCE = 60_000;
+
+    /** Redisson tries that often to write a command. With its default of 3 or 4 it gave up after some seconds on a busy machine. */
+    private static final int ATTEMPTS = 30;
 
     /**
      * With the default of 5, each test opens and closes connections for subscriptions, and 3.16.8 then loses its lock
@@ -45,6 +48,7 @@ final class Clients {
         Config config = new Config();
         BaseConfig<?> servers = cluster ? cluster(config) : single(config);
         servers.setTimeout(PATIENCE);
+        servers.setRetryAttempts(ATTEMPTS);
         servers.setSubscriptionsPerConnection(SUBSCRIPTIONS_PER_CONNECTION);
         String[] credentials = server.getUserInfo() == null ? new String[0] : server.getUserInfo().split(":", 2);
         if (credentials.length == 2) {
