@@ -3,8 +3,6 @@
 local gone, more = not_kept(21, function(_, death)
   return #death
 end)
-for _, key in ipairs(gone) do
-  delete_letter(key)
-end
+delete_letters(gone)
 tidy()
 return {#gone, more}
