@@ -34,7 +34,7 @@ func idle(b *testing.B, t target, queues int, watch time.Duration) {
 		q := open(b, store, "idle-"+strconv.Itoa(i))
 		workers.Go(func() { waitInVain(ctx, b, q) })
 	}
-	time.Sleep(window(12 * time.Second)) // until that
+	time.Sleep(window(12 * time.Second)) // the first look at dead letters comes within this time, and is not idling
 	before := count.commands.Load()
 	time.Sleep(watch)
 	b.ReportMetric(float64(count.commands.Load()-before)/watch.Seconds(), "cmds/s")

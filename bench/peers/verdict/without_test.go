@@ -401,7 +401,7 @@ func runBacklite(t *testing.T, handle func(context.Context, backliteTask) error)
 // TestEarlyWithoutAdapterBacklite has tasks due just before the end of a millisecond. A busy machine is too slow to have them early, in most rounds.
 func TestEarlyWithoutAdapterBacklite(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes luck on a busy machine") // about backlite, nothing of ours
+		t.Skip("rarely early on a busy machine; a long run measures it") // a finding about backlite: no code of delayq runs here
 	}
 	t.Parallel()
 	const rounds = 10
@@ -477,7 +477,7 @@ func waitingFetches() int {
 
 // soon waits until ok, for up to 2 s.
 func soon(ok func() bool) bool {
-	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) { // ended by the condition
+	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) { // a poll with a deadline
 		if time.Now().After(end) {
 			return false
 		}
@@ -489,7 +489,7 @@ func soon(ok func() bool) bool {
 // both: the job that it has, and the one that was given back, which nobody can get when it is due.
 func TestLockedWithoutAdapterGue(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes luck") // about gue, nothing of ours
+		t.Skip("a race in gue that needs many rounds; a long run has them") // a finding about gue: no code of delayq runs here
 	}
 	testenv.Require(t, lacksPostgres())
 	t.Parallel()
@@ -526,7 +526,7 @@ func givesBackWhileLooking(t *testing.T, c *gue.Client, pause time.Duration) (la
 	must(t, err)
 	due, given := time.Now().Add(100*time.Millisecond), make(chan error, 1)
 	go func() {
-		time.Sleep(pause) // meets the other worker's look in some rounds
+		time.Sleep(pause) // another pause in each round, so that some rounds meet the other worker's query
 		given <- worker.Error(ctx, gue.ErrRescheduleJobAt(due, "try again"))
 	}()
 	other, err := c.LockNextScheduledJob(ctx, "")
@@ -538,7 +538,7 @@ func givesBackWhileLooking(t *testing.T, c *gue.Client, pause time.Duration) (la
 		finish(t, other, back)
 		return 0
 	}
-	time.Sleep(time.Until(due) + time.Second) // for this long other is being worked on
+	time.Sleep(time.Until(due) + time.Second) // the finding itself: a second after its due time the job is still locked
 	back, err = c.LockNextScheduledJob(ctx, "")
 	must(t, err)
 	if back == nil {
