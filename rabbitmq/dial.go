@@ -50,15 +50,18 @@ func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
 
 const (
 	heartbeat   = 10 * time.Second
-	dialTimeout = 10 * time.Second
+	dialTimeout = 10 * time.Second // for TCP: with several nodes, one that is cut off holds up a reconnect for so long
+
+	// openTimeout is the client library's own. A broker that has just started can need more than ten seconds.
+	openTimeout = 30 * time.Second
 )
 
-// errSlow says that dialTimeout has passed.
-var errSlow = fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, dialTimeout)
+// errSlow says that openTimeout has passed.
+var errSlow = fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, openTimeout)
 
 // connect makes a connection. The context bounds how long that takes.
 func connect(ctx context.Context, url string, c *tls.Config) (*connection, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errSlow)
 	defer cancel()
 	stop := func() bool { return true }
 	buffer := new(writeBuffer)
@@ -67,7 +70,8 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 		TLSClientConfig: c.Clone(), // the client library writes into it
 		Properties:      amqp.Table{"connection_name": "delayq"},
 		Dial: func(network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			dialer := net.Dialer{Timeout: dialTimeout}
+			conn, err := dialer.DialContext(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
