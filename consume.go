@@ -84,14 +84,14 @@ func Retry(p RetryPolicy) ConsumeOption {
 		case nil:
 			return backend.Invalid("Retry", valid.Described("nil"), "a RetryPolicy, as Exponential returns one")
 		case Backoff:
-			return p.validate()
+			return valid.Backoff(p.Base, p.Max, p.Factor, p.Jitter)
 		case *Backoff:
 			if p == nil {
 				return Retry(nil)(o)
 			}
-			return p.validate()
+			return Retry(*p)(o)
 		case Delays:
-			return p.validate()
+			return valid.Delays(p)
 		}
 		return nil
 	}
@@ -263,18 +263,12 @@ func (d delivery) ID() string          { return d.Delivery.ID }
 func (d delivery) Attempt() int        { return d.attempt }
 func (d delivery) Size() int           { return len(d.Body) + valid.HeaderBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
+func (d delivery) Expired() error      { return d.expired }
 
 func (d delivery) Observed(now time.Time) telemetry.Delivery {
 	return telemetry.Delivery{
 		ID: d.Delivery.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Delivery.Attempt, Lateness: d.lease.Late(d.Due, now),
 	}
-}
-
-func (d delivery) Expired() error {
-	if !d.expired {
-		return nil
-	}
-	return ErrExpired
 }
 
 func (d delivery) Nack(ctx context.Context, delay time.Duration) error {

@@ -34,7 +34,7 @@ type Delivery struct {
 	q       *queue
 	attempt int // as Attempt, which a handler may change
 	limits  *limits.Stored
-	expired bool // at the hand-out
+	expired error // ErrExpired if it had at the hand-out
 	lease   lease.Lease
 }
 
@@ -94,7 +94,7 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
-			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
+			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, nil
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
 				gone.Add(g.Lease(), d.limits.DeadLetterExpired)
 				continue

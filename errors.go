@@ -3,7 +3,6 @@ package delayq
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
@@ -80,20 +79,12 @@ func (e *OpError) Error() string {
 	}
 	text := "delayq: " + e.Op
 	if e.Queue != "" {
-		text += " on queue " + shortened(e.Queue)
+		text += fmt.Sprintf(" on queue %.*q", backend.MaxID, e.Queue) // it may be of any length when it was rejected
 	}
 	if e.ID != "" {
-		text += ", message " + shortened(e.ID)
+		text += fmt.Sprintf(", message %.*q", backend.MaxID, e.ID)
 	}
 	return text + ": " + e.Err.Error()
-}
-
-// shortened quotes a name or id, which may be of any length when it was rejected.
-func shortened(s string) string {
-	if len(s) > backend.MaxID {
-		return fmt.Sprintf("%q…", s[:backend.MaxID])
-	}
-	return strconv.Quote(s)
 }
 
 // Unwrap returns Err.

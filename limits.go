@@ -86,6 +86,8 @@ func limiting(set func(*Limits) error) PushOption {
 // time of the hand-out for sure.
 func (q *queue) expired(d *Delivery, until time.Time) bool {
 	d.limits = limits.Take(&d.Headers)
-	d.expired = d.limits != nil && d.limits.ExpiredAt(until.Add(-q.lease-q.traits.Resolution), d.Due)
-	return d.expired
+	if d.limits != nil && d.limits.ExpiredAt(until.Add(-q.lease-q.traits.Resolution), d.Due) {
+		d.expired = ErrExpired
+	}
+	return d.expired != nil
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -96,13 +95,7 @@ func Named(queue string) Option {
 // math/rand/v2.
 func WithRandom(source rand.Source) Option {
 	return func(o *options) error {
-		var mu sync.Mutex
-		random := rand.New(source) //nolint:gosec // it spreads due times, and guards nothing
-		o.random = func(n int64) int64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return random.Int64N(n)
-		}
+		o.random = guard.Random(source)
 		return valid.Given("WithRandom", source, "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
 	}
 }

@@ -288,10 +288,10 @@ func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 func open(ctx context.Context, op, name string, o *options) (Queue, error) {
 	q, err := newQueue(ctx, name, o)
 	switch {
-	case err == nil && o.forgotten:
-		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
-		return q, nil
 	case err == nil:
+		if o.forgotten {
+			q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
+		}
 		return q, nil
 	case o.own && ctx.Err() != nil:
 		go func() { _ = o.backend.Close() }() // which may take longer than the context allows

@@ -4,9 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
-
-	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/valid"
 )
 
 // RetryPolicy says how long a message waits after a failure. It is called from many goroutines.
@@ -46,30 +43,4 @@ type Delays []time.Duration
 // Delay implements [RetryPolicy].
 func (ds Delays) Delay(attempt int, _ error) time.Duration {
 	return ds[max(min(attempt, len(ds)), 1)-1]
-}
-
-func (ds Delays) validate() error {
-	if len(ds) == 0 {
-		return backend.Invalid("Delays", valid.Described("none"), "at least one delay")
-	}
-	for _, d := range ds {
-		if d < 0 || d > backend.MaxDelay {
-			return backend.Invalid("Delays", d, "0 to a hundred years")
-		}
-	}
-	return nil
-}
-
-func (b Backoff) validate() error {
-	switch {
-	case b.Base <= 0 || b.Base > backend.MaxDelay:
-		return backend.Invalid("Backoff.Base", b.Base, "more than 0, up to a hundred years")
-	case b.Max < b.Base || b.Max > backend.MaxDelay:
-		return backend.Invalid("Backoff.Max", b.Max, "Base or more, up to a hundred years")
-	case !(b.Factor >= 1) || math.IsInf(b.Factor, 1):
-		return backend.Invalid("Backoff.Factor", b.Factor, "a finite number, 1 or more")
-	case !(b.Jitter >= 0 && b.Jitter <= 1):
-		return backend.Invalid("Backoff.Jitter", b.Jitter, "0 to 1")
-	}
-	return nil
 }

@@ -45,12 +45,9 @@ const (
 	StateDone      = backend.StateDone      // acknowledged, cancelled or deleted, and UniqueFor keeps its id
 )
 
-func (q *queue) Stats(ctx context.Context) (Stats, error) {
-	if err := cmp.Or(q.lacks(Counting, "stats"), valid.Context(ctx)); err != nil {
-		return Stats{}, q.fail("stats", "", err)
-	}
-	s, err := q.store.Stats(ctx)
-	return s, q.fail("stats", "", err)
+func (q *queue) Stats(ctx context.Context) (s Stats, err error) {
+	err = q.call(ctx, Counting, "stats", "", nil, func() error { s, err = q.store.Stats(ctx); return err })
+	return s, err
 }
 
 func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
@@ -63,10 +60,8 @@ func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
 }
 
 func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error) {
-	if err := cmp.Or(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids))); err != nil || len(ids) == 0 {
-		return nil, q.fail("get", "", err)
-	}
-	if id, err := valid.IDs(ids); err != nil {
+	id, invalid := valid.IDs(ids)
+	if err := cmp.Or(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids)), invalid); err != nil || len(ids) == 0 {
 		return nil, q.fail("get", id, err)
 	}
 	ms, errs := q.store.Get(ctx, ids)
@@ -99,9 +94,6 @@ func showLimits(ms []MessageInfo) {
 }
 
 func (q *queue) Purge(ctx context.Context) (removed int64, err error) {
-	if err := cmp.Or(q.lacks(Purging, "purge"), valid.Context(ctx)); err != nil {
-		return 0, q.fail("purge", "", err)
-	}
-	removed, err = q.store.Purge(ctx)
-	return removed, q.fail("purge", "", err)
+	err = q.call(ctx, Purging, "purge", "", nil, func() error { removed, err = q.store.Purge(ctx); return err })
+	return removed, err
 }

@@ -100,13 +100,8 @@ type transaction struct {
 }
 
 func (t transaction) Ack(ctx context.Context, d *Delivery) error {
-	id := ""
-	if d != nil {
-		id = d.ID
+	if err := cmp.Or(valid.Context(ctx), t.of.validDeliveries([]*Delivery{d})); err != nil {
+		return t.of.fail(telemetry.Ack, "", err)
 	}
-	err := cmp.Or(valid.Context(ctx), t.of.validDeliveries([]*Delivery{d}))
-	if err == nil {
-		err = t.of.settle.AckInTx(ctx, &d.lease, t.store)
-	}
-	return t.of.fail(telemetry.Ack, id, err)
+	return t.of.fail(telemetry.Ack, d.ID, t.of.settle.AckInTx(ctx, &d.lease, t.store))
 }
