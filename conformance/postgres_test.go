@@ -39,7 +39,7 @@ func postgresBackends(t *testing.T) map[string]conformance.Harness {
 	})
 	std.Begin, std.BeginElsewhere = beginStd(t, "postgres"), beginStd(t, "elsewhere")
 	realtime := native
-	realtime.Virtual = false
+	realtime.Virtual, realtime.Tick = false, 400*time.Millisecond // each call may wait for the disk
 	pooler := sync.OnceValue(func() *testenv.PgBouncerServer { return testenv.PgBouncer(t, testenv.SharedPostgres(t), "transaction") })
 	pooled := postgresHarness(func(ctx context.Context, prefix string) (backend.Backend, func(), error) {
 		return onPool(ctx, pooler().URL()+"&default_query_exec_mode=exec", postgres.Prefix(prefix), postgres.Poll(200*time.Millisecond))
