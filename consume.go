@@ -128,9 +128,9 @@ func Drain(d time.Duration) ConsumeOption {
 // given back untouched. A process that dies spends an attempt of each message it had claimed.
 //
 // Workers also take their next message while their last one is still being settled, up to four for
-// each worker, so that acks share round trips as well. A process that dies in between leaves these
-// messages to be handled again. With Prefetch(0), and with one worker unless Prefetch is set, a
-// worker waits until its message is settled.
+// each worker and 16 on SQLite, so that acks share round trips and transactions. A process that
+// dies in between leaves these messages to be handled again. With Prefetch(0), and with one worker
+// unless Prefetch is set, a worker waits until its message is settled.
 //
 // One worker takes one message at a time, so that a message pushed with an earlier due time comes
 // first. Setting Prefetch gives that up for speed: messages then come in the order claimed.
@@ -224,6 +224,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Log:       q.log,
 		Lease:     q.lease,
 		InProcess: !q.Supports(Durability),
+		Calls:     q.traits.Calls,
 		MaxDelay:  valid.MaxDelay(q.traits),
 		Handle: func(ctx context.Context, d consumer.Delivery) error {
 			return h.call(ctx, d.(delivery).Delivery)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -17,7 +18,7 @@ type writer struct {
 	conn *conn
 	hub  *handle.Hub
 
-	ops    chan *operation
+	ops    chan *operation  // holds those that wait, so that callers and the writer need not meet
 	bare   chan func(*conn) // to be run outside a transaction
 	ended  chan struct{}    // closed when the goroutine has ended
 	ending context.Context  //nolint:containedctx // ends when the file is closed
@@ -34,7 +35,12 @@ type operation struct {
 	do   func(*tx) error
 	done chan error // holds one
 	left bool       // its caller had left before it was run
+
+	taken atomic.Bool // by the writer to run it, or by its caller to leave
 }
+
+// take reports whether nobody has taken the operation before.
+func (o *operation) take() bool { return o.taken.CompareAndSwap(false, true) }
 
 // A tx is a transaction: of the writer, or of the caller.
 type tx struct {
@@ -49,7 +55,7 @@ type tx struct {
 func newWriter(c *conn, hub *handle.Hub) *writer {
 	w := &writer{
 		conn: c, hub: hub,
-		ops: make(chan *operation), bare: make(chan func(*conn)), ended: make(chan struct{}),
+		ops: make(chan *operation, mostOperations), bare: make(chan func(*conn)), ended: make(chan struct{}),
 	}
 	w.ending, w.end = context.WithCancel(context.Background())
 	go w.run()
@@ -65,7 +71,9 @@ func (w *writer) run() {
 		case do := <-w.bare:
 			do(w.conn)
 		case o := <-w.ops:
-			w.transact(w.gather(o))
+			if ops := w.gather(o); len(ops) > 0 {
+				w.transact(ops)
+			}
 		}
 	}
 }
@@ -74,7 +82,10 @@ func (w *writer) run() {
 // come with their next operation: the writer lets other goroutines run until none comes, so that
 // the flush of the disk is for all of them. It waits for nobody.
 func (w *writer) gather(first *operation) []*operation {
-	ops := []*operation{first}
+	var ops []*operation
+	if first.take() {
+		ops = append(ops, first)
+	}
 	for quiet := 0; quiet < quietRounds && len(ops) < mostOperations; quiet++ {
 		before := len(ops)
 		runtime.Gosched()
@@ -89,12 +100,14 @@ func (w *writer) gather(first *operation) []*operation {
 // passes through some goroutines before it comes again.
 const quietRounds = 8
 
-// drain adds the operations whose callers stand at the channel.
+// drain adds the operations that wait.
 func (w *writer) drain(ops []*operation) []*operation {
 	for len(ops) < mostOperations {
 		select {
 		case o := <-w.ops:
-			ops = append(ops, o)
+			if o.take() {
+				ops = append(ops, o)
+			}
 		default:
 			return ops
 		}
@@ -116,7 +129,15 @@ func (w *writer) submit(ctx context.Context, do func(*tx) error) error {
 	case err := <-o.done:
 		return err
 	case <-ctx.Done():
+		if o.take() {
+			return ctx.Err()
+		}
 		return sqlqueue.Unknown(ctx.Err())
+	case <-w.ended:
+		if o.take() {
+			return backend.ErrClosed
+		}
+		return <-o.done // the writer has sent it before it ended
 	}
 }
 

@@ -86,6 +86,9 @@ type Config struct {
 	// InProcess says that an ack takes no round trip, so that a worker has nothing to wait for.
 	InProcess bool
 
+	// Calls says what an ack costs a store outside of this process.
+	Calls backend.CallCost
+
 	// MaxDelay is the longest delay that the store takes.
 	MaxDelay time.Duration
 
