@@ -25,9 +25,16 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // redisBackends are the backends on Redis: each way to claim, on one server and on a Cluster.
 func redisBackends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
-	single := func() redis.UniversalClient { return redis.NewClient(testenv.SharedRedis(t).Options()) }
+	const patience = time.Minute // a busy machine can exceed the client library's 3 to 5 s
+	single := func() redis.UniversalClient {
+		o := testenv.SharedRedis(t).Options()
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
+		return redis.NewClient(o)
+	}
 	cluster := func() redis.UniversalClient {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: testenv.SharedRedisCluster(t).Addrs()})
+		return redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: testenv.SharedRedisCluster(t).Addrs(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		})
 	}
 	hs := make(map[string]conformance.Harness)
 	for name, mode := range map[string]zsetpoll.Mode{
