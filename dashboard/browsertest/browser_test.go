@@ -169,17 +169,30 @@ func (b *tab) open(path string, wants ...string) {
 func (b *tab) see(wants ...string) {
 	b.t.Helper()
 	for _, want := range wants {
-		script := fmt.Sprintf(`document.readyState === "complete" && document.body.innerText.replace(/\s+/g, " ").includes(%s)`, quoted(want))
-		seen := false
-		for end := time.Now().Add(patience); !seen && time.Now().Before(end); {
-			ctx, cancel := context.WithTimeout(b.ctx, patience)
-			seen, _ = chromedp.Run(ctx, chromedp.Evaluate[bool](script)) // fails while the page is exchanged
-			cancel()
-			time.Sleep(20 * time.Millisecond) // the condition ends the wait
-		}
-		if !seen {
+		if !b.until(fmt.Sprintf(`document.body.innerText.replace(/\s+/g, " ").includes(%s)`, quoted(want))) {
 			b.t.Fatalf("the page does not show %q: %s", want, b.shown())
 		}
+	}
+}
+
+// until waits until a page is loaded for which the condition is true, and reports whether one is.
+func (b *tab) until(condition string) (met bool) {
+	for end := time.Now().Add(patience); !met && time.Now().Before(end); {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		met, _ = chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && `+condition)) // fails while the page is exchanged
+		cancel()
+		time.Sleep(20 * time.Millisecond) // the condition ends the wait
+	}
+	return met
+}
+
+// follow presses a link, and waits until its page has taken the place of this one.
+func (b *tab) follow(selector string) {
+	b.t.Helper()
+	value[bool](b, "window.left = true")
+	b.press(selector)
+	if !b.until("window.left === undefined") {
+		b.t.Fatalf("the link %s leads nowhere: %s", selector, b.shown())
 	}
 }
 
