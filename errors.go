@@ -2,7 +2,6 @@ package delayq
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
@@ -79,10 +78,10 @@ func (e *OpError) Error() string {
 	}
 	text := "delayq: " + e.Op
 	if e.Queue != "" {
-		text += fmt.Sprintf(" on queue %.*q", backend.MaxID, e.Queue) // it may be of any length when it was rejected
+		text += " on queue " + valid.Quoted(e.Queue)
 	}
 	if e.ID != "" {
-		text += fmt.Sprintf(", message %.*q", backend.MaxID, e.ID)
+		text += ", message " + valid.Quoted(e.ID)
 	}
 	return text + ": " + e.Err.Error()
 }

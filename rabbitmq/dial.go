@@ -37,9 +37,13 @@ func newDialer(o options) *dialer {
 
 // connect connects to the first node that accepts.
 func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
+	within := onlyTimeout
+	if len(d.urls) > 1 {
+		within = nodeTimeout
+	}
 	var errs []error
 	for range d.urls {
-		if conn, err = connect(ctx, d.urls[d.at], d.tls); err == nil {
+		if conn, err = connect(ctx, d.urls[d.at], d.tls, within); err == nil {
 			return conn, nil
 		}
 		errs = append(errs, err)
@@ -50,18 +54,15 @@ func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
 
 const (
 	heartbeat   = 10 * time.Second
-	dialTimeout = 10 * time.Second // for TCP: with several nodes, one that is cut off holds up a reconnect for so long
+	nodeTimeout = 10 * time.Second // of one of several nodes, since the next one may reply sooner
 
-	// openTimeout is the client library's own. A broker that has just started can need more than ten seconds.
-	openTimeout = 30 * time.Second
+	// onlyTimeout is the client library's own. A broker that has just started can need more than ten seconds.
+	onlyTimeout = 30 * time.Second
 )
 
-// errSlow says that openTimeout has passed.
-var errSlow = fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, openTimeout)
-
-// connect makes a connection. The context bounds how long that takes.
-func connect(ctx context.Context, url string, c *tls.Config) (*connection, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errSlow)
+// connect makes a connection within a time, and within the context.
+func connect(ctx context.Context, url string, c *tls.Config, within time.Duration) (*connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, within))
 	defer cancel()
 	stop := func() bool { return true }
 	buffer := new(writeBuffer)
@@ -70,8 +71,7 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 		TLSClientConfig: c.Clone(), // the client library writes into it
 		Properties:      amqp.Table{"connection_name": "delayq"},
 		Dial: func(network, addr string) (net.Conn, error) {
-			dialer := net.Dialer{Timeout: dialTimeout}
-			conn, err := dialer.DialContext(ctx, network, addr)
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}

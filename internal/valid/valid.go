@@ -5,6 +5,7 @@ package valid
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -70,6 +71,14 @@ func Time(what string, due time.Time, delay time.Duration, traits backend.Traits
 		return backend.Invalid(what, Described("with a due time and a delay"), "one of the two")
 	}
 	return Due(due)
+}
+
+// Quoted quotes a name or id for an error. It may be of any length when it was rejected.
+func Quoted(s string) string {
+	if len(s) > backend.MaxID {
+		return fmt.Sprintf("%q…", s[:backend.MaxID])
+	}
+	return strconv.Quote(s)
 }
 
 // ID checks an id.
