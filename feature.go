@@ -39,6 +39,8 @@ const (
 	ReplacingInFlight = backend.ReplacingInFlight // ReplaceAfterInFlight
 
 	Transactions = backend.Transactions // InTx
+
+	CountingThroughput = backend.CountingThroughput // Stats counts pushes and acks
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

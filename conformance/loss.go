@@ -50,6 +50,11 @@ var lossChecks = []Check{
 		Rule: "Stats counts each scheduled message in the interval in which it falls due, and returns for how long the oldest ready message has been due.",
 		run:  statsDue,
 	},
+	{
+		Name: "stats-throughput", Invariant: 2, needs: []backend.Feature{backend.CountingThroughput},
+		Rule: "Stats counts each message that a push has stored and each that an ack has deleted, of all handles, within about a second and those of a closed handle at once; and no other call.",
+		run:  statsThroughput,
+	},
 }
 
 func nackKeeps(t *testRun) {
@@ -239,6 +244,9 @@ func statsKnown(t *testRun) {
 			if all && min(s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Due[0]) < 0 {
 				t.fail("Stats returns %s, and the backend declares that it counts all", statsText(s))
 			}
+			if counted := min(s.Pushed, s.Acked) >= 0; counted != t.has(backend.CountingThroughput) {
+				t.fail("Stats returns that %d were pushed and %d acked, and the backend declares otherwise whether it counts them", s.Pushed, s.Acked)
+			}
 			return s.Ready == ready && s.Dead == dead && (s.InFlight == held || !all && s.InFlight == backend.Unknown)
 		})
 	}
@@ -296,6 +304,41 @@ func statsDue(t *testRun) {
 		t.pass(4 * time.Minute)
 		want("4 minutes later", backend.DueHistogram{1, 0, 1, 1, 1, 1, 1})
 	}
+}
+
+// statsThroughput has two handles push and ack, makes calls that do not count, and closes one handle.
+func statsThroughput(t *testRun) {
+	want := func(when string, pushed, acked int64) {
+		t.eventually(0, fmt.Sprintf("%d pushes and %d acks in Stats %s", pushed, acked, when), func() bool {
+			s := t.stats()
+			if s.Pushed > pushed || s.Acked > acked {
+				t.fail("%s Stats returns that %d were pushed and %d acked; want %d and %d", when, s.Pushed, s.Acked, pushed, acked)
+			}
+			return s.Pushed == pushed && s.Acked == acked
+		})
+	}
+	want("before the first", 0, 0)
+	ms := []backend.Message{t.after(0), t.after(0), t.after(0)}
+	t.push(ms...)
+	if refusal := t.refusal(); refusal != nil {
+		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{t.rejected(ms[0])})), refusal, "scheduling a rejected message")
+	}
+	other := t.second()
+	t.push(t.after(0))
+	ds := t.takeAll(4, 4)
+	t.nack(ds[3], 0)
+	t.ack(ds[:2]...)
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{ds[0].Lease()})), backend.ErrLeaseLost, "a second ack")
+	t.pass(time.Second)
+	want("after a second", 4, 2)
+	last := t.after(0)
+	t.expect(last)
+	t.must(outcome(other.Schedule(t.ctx, []backend.Message{last})), "Schedule by another handle")
+	t.must(other.Close(), "Close")
+	want("after the Close of a handle", 5, 2)
+	t.ack(append(t.takeAll(2, 2), ds[2])...)
+	t.pass(time.Second)
+	want("at the end", 5, 5)
 }
 
 func countsOf(s backend.Stats) string {

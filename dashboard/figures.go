@@ -46,7 +46,10 @@ func figuresOf(samples []sample, charts bool) figures {
 	f.Texts["inflight"], f.Texts["dead"] = count(s.InFlight), count(s.Dead)
 	f.Texts["oldest"] = oldest(s)
 	f.Texts["head"] = head(s, last.at)
-	f.Texts["change"] = growth(samples)
+	f.Texts["in"], f.Texts["out"] = unknownCount, unknownCount
+	if s.Pushed != delayq.Unknown {
+		f.Texts["in"], f.Texts["out"] = rateText(rate(samples, pushed)), rateText(rate(samples, acked))
+	}
 	f.Texts["pause"] = pauseText(s)
 	f.Texts["quarantined"] = ""
 	if s.Quarantined > 0 {
@@ -106,30 +109,31 @@ func pauseText(s delayq.Stats) string {
 	}
 }
 
-// growth is how fast the number of messages has grown over the last ten seconds. The counts cannot
-// tell pushes from messages that are done.
-func growth(samples []sample) string {
+// rate is how fast a count has grown over the last ten seconds, -1 where that is not known.
+func rate(samples []sample, count func(delayq.Stats) float64) float64 {
 	last := samples[len(samples)-1]
 	for i := len(samples) - 2; i >= 0; i-- {
 		s := samples[i]
-		if s.err != nil || last.at.Sub(s.at) > 15*time.Second {
-			return "–"
+		if s.err != nil || last.err != nil || last.at.Sub(s.at) > 15*time.Second {
+			break
 		}
 		if elapsed := last.at.Sub(s.at); elapsed >= 10*time.Second || i == 0 {
-			if last.stats.Scheduled == delayq.Unknown {
-				return unknownCount
+			grown := count(last.stats) - count(s.stats)
+			if count(s.stats) < 0 || grown < 0 { // the store does not count, or has begun again
+				break
 			}
-			grown := total(last.stats) - total(s.stats)
-			if grown == 0 {
-				return "0"
-			}
-			return fmt.Sprintf("%+.1f", float64(grown)/elapsed.Seconds())
+			return grown / elapsed.Seconds()
 		}
 	}
-	return "–"
+	return -1
 }
 
-func total(s delayq.Stats) int64 { return s.Scheduled + s.Ready + s.InFlight + s.Dead }
+func rateText(v float64) string {
+	if v < 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
 
 // The size of a chart, in units of its own.
 const (
@@ -140,17 +144,23 @@ const (
 // lateness is the chart of how late the first message is that waits.
 const lateness = "oldest"
 
+func pushed(s delayq.Stats) float64 { return float64(s.Pushed) }
+func acked(s delayq.Stats) float64  { return float64(s.Acked) }
+
 // series are the charts of a queue's page.
 var series = []struct {
 	name  string
 	value func(delayq.Stats) float64
 	text  func(float64) string
+	rate  bool // the chart shows how fast the value grows
 }{
-	{"scheduled", func(s delayq.Stats) float64 { return float64(s.Scheduled) }, countText},
-	{"ready", func(s delayq.Stats) float64 { return float64(s.Ready) }, countText},
-	{"inflight", func(s delayq.Stats) float64 { return float64(s.InFlight) }, countText},
-	{"dead", func(s delayq.Stats) float64 { return float64(s.Dead) }, countText},
-	{lateness, func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }},
+	{"scheduled", func(s delayq.Stats) float64 { return float64(s.Scheduled) }, countText, false},
+	{"ready", func(s delayq.Stats) float64 { return float64(s.Ready) }, countText, false},
+	{"inflight", func(s delayq.Stats) float64 { return float64(s.InFlight) }, countText, false},
+	{"dead", func(s delayq.Stats) float64 { return float64(s.Dead) }, countText, false},
+	{lateness, func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }, false},
+	{"in", pushed, rateText, true},
+	{"out", acked, rateText, true},
 }
 
 // quantile returns the value that a share of the sorted ones does not exceed; 0 of none.
@@ -169,19 +179,28 @@ func (f *figures) charts(samples []sample) {
 	window := max(last.Sub(first), time.Minute)
 	for _, c := range series {
 		var known []float64
-		for _, s := range samples {
-			if v := c.value(s.stats); s.err == nil && v >= 0 {
-				known = append(known, v)
+		values := make([]float64, len(samples)) // -1 for a gap
+		for i, s := range samples {
+			switch {
+			case s.err != nil:
+				values[i] = -1
+			case c.rate:
+				values[i] = rate(samples[:i+1], c.value)
+			default:
+				values[i] = c.value(s.stats)
+			}
+			if values[i] >= 0 {
+				known = append(known, values[i])
 			}
 		}
 		slices.Sort(known)
 		top := quantile(known, 1)
 		var path strings.Builder
 		verb := "M"
-		for _, s := range samples {
-			v := c.value(s.stats)
-			if s.err != nil || v < 0 {
-				verb = "M" // a gap
+		for i, s := range samples {
+			v := values[i]
+			if v < 0 {
+				verb = "M"
 				continue
 			}
 			x := chartWidth - chartWidth*float64(last.Sub(s.at))/float64(window)

@@ -32,7 +32,9 @@ type store struct {
 	bytes   int64    // in cells of the arena
 	windows *windows // nil when none lasts
 	paused  int64    // when the pause ends: the end of time for one without an end, its beginning for none
-	packed  []byte   // scratch for an id
+	pushed  int64    // calls that succeeded, ever
+	acked   int64
+	packed  []byte // scratch for an id
 	sleep   sleepers
 }
 

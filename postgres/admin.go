@@ -34,7 +34,10 @@ func (b *Backend) Remove(ctx context.Context, queue string) error {
 	if _, err := m.Purge(ctx); err != nil {
 		return err
 	}
-	return m.ResumeAll(ctx)
+	if err := m.ResumeAll(ctx); err != nil {
+		return err
+	}
+	return m.do(ctx, b.cfg.call("forget_counts", "text"), queue)
 }
 
 // Remains is as in admin.Remover.

@@ -176,6 +176,9 @@ func (c *counted) addTo(st *backend.Stats) {
 	case "dead":
 		st.Dead += c.n
 		return
+	case "counted":
+		st.Pushed, st.Acked = c.n, *c.first
+		return
 	case "paused":
 		if st.Paused = true; *c.first < math.MaxInt64 {
 			st.PausedUntil = moment(*c.first)

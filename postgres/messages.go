@@ -457,11 +457,21 @@ func (m *messages) ResumeAll(ctx context.Context) error {
 }
 
 func (m *messages) setPause(ctx context.Context, statement string, args ...any) error {
-	type nothing struct{}
-	_, err := call(ctx, m.b, statement, args, func(*nothing, scan) error { return nil })
+	err := m.do(ctx, statement, args...)
 	if err == nil {
 		m.b.wake(m.queue, time.Time{})
 		m.b.news.tell(m.queue, all)
 	}
 	return err
+}
+
+// do calls a function that returns nothing.
+func (m *messages) do(ctx context.Context, statement string, args ...any) error {
+	_, err := call(ctx, m.b, statement, args, func(*struct{}, scan) error { return nil })
+	return err
+}
+
+// addCounts adds to the queue's counts of pushes and acks.
+func (m *messages) addCounts(ctx context.Context, pushed, acked int64) error {
+	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint"), m.queue, pushed, acked)
 }

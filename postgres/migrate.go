@@ -19,7 +19,7 @@ var files embed.FS
 var migrations = [][]string{
 	{
 		"tables", "clock", "state", "push", "replace", "sweep", "claim", "ack", "nack", "extend", "dead_letter",
-		"cancel", "reschedule", "redrive", "delete_dead", "trim_dead", "purge", "pause", "resume", "get", "peek", "stats",
+		"cancel", "reschedule", "redrive", "delete_dead", "trim_dead", "purge", "pause", "resume", "count", "forget_counts", "get", "peek", "stats",
 		"list_queues",
 	},
 }

@@ -72,10 +72,11 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 func (b *Backend) Close() error { return b.queues.Close() }
 
 // Traits returns the backend's promises. With [Envelope] that is everything, to the millisecond,
-// except ids that stay taken when their messages are gone, and headers that a nack changes. A queue
-// shared with Java has neither headers nor ids of the pusher's.
+// except ids that stay taken when their messages are gone, headers that a nack changes, and counts of
+// pushes and acks, which Java would not count. A queue shared with Java has neither headers nor ids
+// of the pusher's.
 func (b *Backend) Traits() backend.Traits {
-	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions)
+	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions, backend.CountingThroughput)
 	if b.setup.codec != Envelope {
 		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	}

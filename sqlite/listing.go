@@ -177,6 +177,12 @@ func (m *messages) count(c *conn, now int64) (st backend.Stats, err error) {
 		st.Scheduled += st.Due[i]
 		from = to
 	}
+	if err == nil {
+		err = c.rows("read_counts", func(s *sqlite3.Stmt) bool {
+			st.Pushed, st.Acked = s.ColumnInt64(0), s.ColumnInt64(1)
+			return true
+		}, m.queue)
+	}
 	if err != nil {
 		return st, err
 	}

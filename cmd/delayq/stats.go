@@ -25,9 +25,9 @@ func (statsCommand) Help() string {
 
 "due in 1m" are scheduled messages that fall due within a minute. "due in 10m" are those due after one minute and within ten. So each message is counted once. A number with "~" is estimated from a sample, as in a queue in memory with many messages.
 
-With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits.
+With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits. "pushed" and "acked" are how many messages were stored and acknowledged; they are there for rates, and may begin at 0 again.
 
-RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one queue. Their number is "unknown", or null in JSON. So is the number of messages in flight without ?management=HOST:PORT, and that of dead letters while a program reads them.`
+RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one queue. Their number is "unknown", or null in JSON. So are "pushed" and "acked", the number of messages in flight without ?management=HOST:PORT, and that of dead letters while a program reads them.`
 }
 
 // Run counts.
@@ -176,6 +176,8 @@ type statsJSON struct {
 	InFlight    count      `json:"in_flight"`
 	Dead        count      `json:"dead"`
 	Quarantined count      `json:"quarantined"`
+	Pushed      count      `json:"pushed"`
+	Acked       count      `json:"acked"`
 	HeadDue     *time.Time `json:"head_due,omitempty"`
 	pauseJSON
 
@@ -187,7 +189,7 @@ type statsJSON struct {
 func statsDocument(s delayq.Stats, now time.Time) statsJSON {
 	doc := statsJSON{
 		Time: now.UTC(), Scheduled: count(s.Scheduled), Ready: count(s.Ready), InFlight: count(s.InFlight), Dead: count(s.Dead),
-		Quarantined: count(s.Quarantined), Due: make(map[string]count), DueEstimated: s.DueEstimated,
+		Quarantined: count(s.Quarantined), Pushed: count(s.Pushed), Acked: count(s.Acked), Due: make(map[string]count), DueEstimated: s.DueEstimated,
 		pauseJSON: pauseDocument(s),
 	}
 	if s.OldestReady != delayq.Unknown {

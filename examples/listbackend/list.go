@@ -58,7 +58,9 @@ type store struct {
 	unique   map[string]time.Time // by id, the end of UniqueFor
 	resumes  time.Time            // when the pause ends; after backend.LatestDue for one without an end
 	last     uint64               // number of a change: a place or a token
-	changed  chan struct{}        // closed at the next change
+	pushed   int64
+	acked    int64
+	changed  chan struct{} // closed at the next change
 }
 
 // The states of a message here; one that is due stays scheduled.
@@ -202,6 +204,7 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 			fresh.State, fresh.LeaseUntil, fresh.token = inFlight, old.LeaseUntil, q.messages[m.ID].token
 		}
 		q.messages[m.ID] = fresh
+		q.pushed++
 		return nil
 	})
 }
@@ -234,7 +237,9 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 }
 
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.each(ctx, len(ls), func(i int) error { return q.settle(ls[i], q.delete) })
+	return q.each(ctx, len(ls), func(i int) error {
+		return q.settle(ls[i], func(m *message) { q.acked++; q.delete(m) })
+	})
 }
 
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
@@ -310,6 +315,7 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	err = q.locked(ctx, func() {
 		waiting := q.after(0, 0, scheduled)
 		st.Dead = int64(len(q.after(0, 0, dead)))
+		st.Pushed, st.Acked = q.pushed, q.acked
 		st.InFlight = int64(len(q.messages)-len(waiting)) - st.Dead
 		for _, m := range waiting {
 			st.CountWaiting(m.Due, q.now)

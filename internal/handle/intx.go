@@ -38,11 +38,15 @@ type view struct {
 }
 
 func (v *view) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return v.q.whileOpen(ctx, len(ms), func() []error { return v.changes.Schedule(ctx, ms) })
+	errs := v.q.whileOpen(ctx, len(ms), func() []error { return v.changes.Schedule(ctx, ms) })
+	v.q.count.count(&v.q.count.pushed, len(ms), errs)
+	return errs
 }
 
 func (v *view) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return v.q.whileOpen(ctx, len(ls), func() []error { return v.changes.Ack(ctx, ls) })
+	errs := v.q.whileOpen(ctx, len(ls), func() []error { return v.changes.Ack(ctx, ls) })
+	v.q.count.count(&v.q.count.acked, len(ls), errs)
+	return errs
 }
 
 func (v *view) Cancel(ctx context.Context, ids []string) []error {

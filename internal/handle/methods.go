@@ -22,12 +22,16 @@ func (q *Queue) whileOpen(ctx context.Context, n int, do func() []error) []error
 
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.whileOpen(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
+	errs := q.whileOpen(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
+	q.count.count(&q.count.pushed, len(ms), errs)
+	return errs
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.whileOpen(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
+	errs := q.whileOpen(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
+	q.count.count(&q.count.acked, len(ls), errs)
+	return errs
 }
 
 // Nack is as in backend.Queue.

@@ -20,6 +20,7 @@ type Queue struct {
 	clock clockwork.Clock // to sleep on
 	log   *slog.Logger
 	hub   *Hub
+	count counter
 
 	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
@@ -61,6 +62,7 @@ func New(s Source, hub *Hub, log *slog.Logger, onClose func(*Queue)) *Queue {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
+	q.count.add, q.count.clock = s.Count, q.clock
 	q.fetching, q.stop = context.WithCancel(context.Background())
 	return q
 }
@@ -149,10 +151,13 @@ func (q *Queue) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.stop()
+		var counted sync.WaitGroup
+		counted.Go(q.count.close)
 		if q.wasStarted() {
 			q.awaitFetcher()
 			q.hub.remove(q)
 		}
+		counted.Wait()
 		if q.onClose != nil {
 			q.onClose(q)
 		}

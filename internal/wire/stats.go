@@ -13,6 +13,8 @@ type Stats struct {
 	InFlight     *int64            `json:"in_flight"`
 	Dead         *int64            `json:"dead"`
 	Quarantined  *int64            `json:"quarantined"`
+	Pushed       *int64            `json:"pushed"`
+	Acked        *int64            `json:"acked"`
 	HeadDue      *time.Time        `json:"head_due,omitempty"`
 	Paused       bool              `json:"paused"`
 	PausedUntil  *time.Time        `json:"paused_until,omitempty"`
@@ -25,7 +27,8 @@ type Stats struct {
 func StatsOf(s backend.Stats) Stats {
 	w := Stats{
 		Scheduled: known(s.Scheduled), Ready: known(s.Ready), InFlight: known(s.InFlight), Dead: known(s.Dead),
-		Quarantined: known(s.Quarantined), HeadDue: Time(s.HeadDue), Paused: s.Paused, PausedUntil: Time(s.PausedUntil),
+		Quarantined: known(s.Quarantined), Pushed: known(s.Pushed), Acked: known(s.Acked), HeadDue: Time(s.HeadDue),
+		Paused: s.Paused, PausedUntil: Time(s.PausedUntil),
 		Due: make(map[string]*int64, len(s.Due)), DueEstimated: s.DueEstimated,
 	}
 	if s.OldestReady != backend.Unknown {
@@ -42,7 +45,8 @@ func StatsOf(s backend.Stats) Stats {
 func (s *Stats) Read() backend.Stats {
 	b := backend.Stats{
 		Scheduled: count(s.Scheduled), Ready: count(s.Ready), InFlight: count(s.InFlight), Dead: count(s.Dead),
-		Quarantined: count(s.Quarantined), HeadDue: At(s.HeadDue), Paused: s.Paused, PausedUntil: At(s.PausedUntil),
+		Quarantined: count(s.Quarantined), Pushed: count(s.Pushed), Acked: count(s.Acked), HeadDue: At(s.HeadDue),
+		Paused: s.Paused, PausedUntil: At(s.PausedUntil),
 		OldestReady: backend.Unknown, DueEstimated: s.DueEstimated,
 	}
 	if s.OldestReady != nil {

@@ -45,6 +45,8 @@ var features = map[backend.Feature]string{
 	backend.Replacing:         "replace",
 	backend.CountingScheduled: "stats_scheduled",
 	backend.ReplacingInFlight: "replace_after_in_flight",
+
+	backend.CountingThroughput: "stats_throughput",
 }
 
 const inConnection = "connection"

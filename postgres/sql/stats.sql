@@ -1,5 +1,5 @@
 -- Counts of the queue's messages: one row for ready, in flight and dead, with the first due time, and one for each
--- interval of scheduled messages that p_bounds end.
+-- interval of scheduled messages that p_bounds end. Then one for pushes and acks: the first number is pushes, the second acks.
 CREATE OR REPLACE FUNCTION public.delayq_stats(p_queue text, p_now bigint, p_bounds bigint[])
 RETURNS TABLE (kind text, n bigint, first bigint, now bigint)
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -18,6 +18,8 @@ BEGIN
     WHERE m.queue = p_queue AND m.state = 1 GROUP BY k.kind
     UNION ALL
     SELECT 'dead', count(*), NULL, t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 2
+    UNION ALL
+    SELECT 'counted', c.pushed, c.acked, t FROM public.delayq_counts c WHERE c.queue = p_queue
     UNION ALL
     SELECT 'paused', 1, q.paused_until, t FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until > t
     UNION ALL

@@ -30,6 +30,13 @@ CREATE TABLE IF NOT EXISTS public.delayq_queues (
     paused_until bigint NOT NULL
 );
 
+-- Counts of pushes and acks.
+CREATE TABLE IF NOT EXISTS public.delayq_counts (
+    queue  text COLLATE "C" PRIMARY KEY,
+    pushed bigint NOT NULL,
+    acked  bigint NOT NULL
+) WITH (fillfactor = 50);
+
 -- One number for each call that pushes; its messages are numbered within.
 CREATE SEQUENCE IF NOT EXISTS public.delayq_calls AS bigint;
 

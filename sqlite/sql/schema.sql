@@ -8,7 +8,9 @@ INSERT INTO delayq_store VALUES (1, 1);
 CREATE TABLE delayq_queue (
   number       INTEGER PRIMARY KEY AUTOINCREMENT,
   name         TEXT NOT NULL UNIQUE,
-  paused_until INTEGER NOT NULL DEFAULT 0 -- the largest integer for a pause without an end
+  paused_until INTEGER NOT NULL DEFAULT 0, -- the largest integer for a pause without an end
+  pushed       INTEGER NOT NULL DEFAULT 0,
+  acked        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- One row for each id: of a message, or of one that is done while UniqueFor keeps its id.

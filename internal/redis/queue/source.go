@@ -34,6 +34,9 @@ type Source struct {
 	Claim Claimer
 	Clock clockwork.Clock // nil for the server's own
 
+	// Count is as in handle.Source.
+	Count func(ctx context.Context, pushed, acked int64) error
+
 	// Triggered says that a key expires when the first message is due, and wakes the handle.
 	Triggered bool
 
@@ -44,7 +47,7 @@ type Source struct {
 
 // named returns the source of a handle, which gives each claim a name of its own.
 func (s *Source) named() handle.Source {
-	named := handle.Source{Messages: s.Messages, Name: s.Channel(), Clock: s.Clock, IdleFor: s.IdleFor}
+	named := handle.Source{Messages: s.Messages, Name: s.Channel(), Count: s.Count, Clock: s.Clock, IdleFor: s.IdleFor}
 	named.Claim = func(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 		c, err := s.Claim(ctx, limit, lease, rand.Text())
 		if s.Triggered && c.Next.After(c.Now) { // the trigger wakes the handle then

@@ -51,7 +51,7 @@ func Backend(c Config) *queue.Backend {
 	c.Calls = new(call.Group)
 	c.Registry = store.RegistryOf(c.Prefix)
 	c.Keys = func(queue string) []string { return store.KeysOf(c.Prefix, queue) }
-	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) }
+	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) && !store.IsCounts(key) }
 	c.Source = func(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
 		s := store.New(store.Config{
 			Client: c.Client, Calls: c.Calls, Prefix: c.Prefix,
@@ -60,7 +60,7 @@ func Backend(c Config) *queue.Backend {
 		if err := s.CanConfirm(ctx); err != nil {
 			return queue.Source{}, err
 		}
-		return queue.Source{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}, nil
+		return queue.Source{Messages: s, Claim: c.Claimer(s), Count: s.Count, Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}, nil
 	}
 	return queue.NewBackend(c.Config)
 }

@@ -11,12 +11,13 @@ type keys struct {
 	channel string
 	trigger string
 	paused  string
+	counts  string
 	list    []string
 }
 
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
-	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused"}
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused", counts: p + countsKey}
 	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
@@ -29,8 +30,9 @@ func (k *keys) leases() string   { return k.list[2] }
 func (k *keys) held() string     { return k.list[3] }
 func (k *keys) gens() string     { return k.list[4] }
 
-// triggerKey and wakeChannel follow a queue's prefix.
+// These follow a queue's prefix.
 const (
+	countsKey   = "counts"
 	triggerKey  = "trigger"
 	wakeChannel = "wake"
 )
@@ -45,6 +47,10 @@ func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list 
 // RegistryOf returns the key with the names of all queues of a prefix. It is no queue's key: those
 // have braces.
 func RegistryOf(prefix string) string { return prefix + ":queues" }
+
+// IsCounts reports whether a key has a queue's counts of pushes and acks. It expires an hour after the
+// last of them.
+func IsCounts(key string) bool { return strings.HasSuffix(key, "}:"+countsKey) }
 
 // Owns reports whether a key is one of a queue's.
 func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }

@@ -99,5 +99,5 @@ func placeOf(cursor string) (due, member string, err error) {
 
 // Purge is as in backend.Queue: one script, whose time does not depend on the number of messages.
 func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
-	return script.Purge(ctx, &s.Runner, purgeScript)
+	return script.Purge(ctx, &s.counts, purgeScript)
 }

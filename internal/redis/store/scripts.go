@@ -32,4 +32,5 @@ var (
 	peekScript       = script.Load(files, "message", "lease", "release", "back", "peek")
 	getScript        = script.Load(files, "message", "lease", "get")
 	purgeScript      = script.Load(files, "purge")
+	countScript      = script.Load(files, "count")
 )

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/script"
@@ -25,4 +26,13 @@ func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
 		return backend.Stats{}, err
 	}
 	return script.Stats(statsScript, reply)
+}
+
+// countsKept is for how long the counts of pushes and acks stay after the last of them.
+const countsKept = time.Hour
+
+// Count adds to the queue's counts of pushes and acks. A try whose reply was lost is not repeated.
+func (s *Store) Count(ctx context.Context, pushed, acked int64) error {
+	_, err := s.counts.Once(ctx, countScript, pushed, acked, countsKept.Milliseconds())
+	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,7 @@ type Store struct {
 	script.Runner
 	script.Pausing
 	pushes *script.Runner // waits for the confirmation
+	counts script.Runner  // has the key of the counts too
 	keys   keys
 }
 
@@ -43,8 +45,10 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	scripts := script.Runner{
 		Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Log: c.Log, Args: []any{k.channel, trigger},
 	}
+	counts := scripts
+	counts.Keys = slices.Concat(k.list, []string{k.counts})
 	return &Store{
-		Runner: scripts, Pausing: script.NewPausing(scripts, k.paused, k.channel), pushes: scripts.Confirmed(c.Confirm), keys: k,
+		Runner: scripts, Pausing: script.NewPausing(counts, k.paused, k.channel), pushes: scripts.Confirmed(c.Confirm), counts: counts, keys: k,
 	}
 }
 

@@ -1,0 +1,1 @@
+SELECT pushed, acked FROM delayq_queue WHERE number = ?1
