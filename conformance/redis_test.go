@@ -115,7 +115,7 @@ type place struct {
 func keysWith(ctx context.Context, p place) (keys []string, err error) {
 	list := func(ctx context.Context, c *redis.Client) error {
 		some, err := c.Keys(ctx, "*"+p.prefix+":*").Result()
-		keys = append(keys, slices.DeleteFunc(some, redistest.IsRegistry)...)
+		keys = append(keys, slices.DeleteFunc(some, redistest.Stays)...)
 		return err
 	}
 	if c, ok := p.client.(*redis.ClusterClient); ok {

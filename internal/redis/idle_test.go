@@ -35,6 +35,7 @@ func waitAt(t *testing.T, s store, client *redis.Client, queues int) (first back
 		})
 	}
 	await(t, "all queues to subscribe", func() bool { return len(client.PubSubChannels(ctx, "*").Val()) == queues+s.connections()-1 })
+	await(t, "the push to be counted", func() bool { return s.redisson() || len(client.Keys(ctx, "*:counts").Val()) == 1 })
 	return first, func() {
 		cancel()
 		waiting.Wait()

@@ -95,6 +95,6 @@ func openQueue(t *testing.T, b backend.Backend) backend.Queue {
 func empty(t *testing.T, client *redis.Client) {
 	t.Helper()
 	await(t, "the last key to go", func() bool {
-		return len(slices.DeleteFunc(client.Keys(t.Context(), "*").Val(), redistest.IsRegistry)) == 0
+		return len(slices.DeleteFunc(client.Keys(t.Context(), "*").Val(), redistest.Stays)) == 0
 	})
 }

@@ -165,7 +165,7 @@ func TestFactsFromServers(t *testing.T) {
 var since = map[string]string{
 	"DEL": "1.0", "EXISTS": "1.0", "INCR": "1.0", "LINDEX": "1.0", "LLEN": "1.0", "LPOP": "1.0", "LPUSH": "1.0", "LRANGE": "1.0",
 	"LREM": "1.0", "LTRIM": "1.0", "RPOP": "1.0", "RPUSH": "1.0", "ZADD": "3.0.2", "ZCARD": "1.2", "ZRANGE": "1.2", "ZREM": "1.2", "ZREMRANGEBYRANK": "2.0",
-	"ZSCORE": "1.2", "ZRANGEBYSCORE": "2.0", "ZCOUNT": "2.0", "HDEL": "2.0", "HEXISTS": "2.0", "HGET": "2.0", "HGETALL": "2.0",
+	"ZSCORE": "1.2", "ZRANGEBYSCORE": "2.0", "ZCOUNT": "2.0", "HDEL": "2.0", "HEXISTS": "2.0", "HGET": "2.0", "HGETALL": "2.0", "HINCRBY": "2.0",
 	"HLEN": "2.0", "HSTRLEN": "3.2", "HMGET": "2.0", "HSETNX": "2.0", "HSET": "4.0", "PUBLISH": "2.0", "PEXPIRE": "2.6", "PTTL": "2.6", "SET": "2.6.12",
 	"TIME":   OldestVersion, // before a write
 	"INCRBY": "1.0", "LINSERT": "2.2",

@@ -216,3 +216,7 @@ func Pages[T any](ctx context.Context, t testing.TB, list func(context.Context, 
 func IsRegistry(key string) bool {
 	return strings.HasSuffix(key, ":queues") || strings.HasPrefix(key, "delayq_queues:")
 }
+
+// Stays reports whether a key may be there when all messages of its queue are gone: it has the names
+// of queues, or counts of pushes and acks.
+func Stays(key string) bool { return IsRegistry(key) || strings.HasSuffix(key, "}:counts") }
