@@ -40,7 +40,7 @@ const (
 
 	Transactions = backend.Transactions // InTx
 
-	CountingThroughput = backend.CountingThroughput // Stats counts pushes and acks
+	CountingActivity = backend.CountingActivity // Stats counts pushes, acks and lateness
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

@@ -46,7 +46,7 @@ const (
 	ReplacingInFlight // AfterInFlight: Replace takes a message in flight when its lease ends
 	Transactions      // InTx: calls that are part of the caller's own transaction of the store
 
-	CountingThroughput // Stats counts pushes and acks
+	CountingActivity // Stats counts pushes, acks and lateness
 )
 
 // Headers is the old name of KeepingHeaders.
@@ -63,7 +63,7 @@ var features = [...]struct {
 }{
 	Cancelling:       {"cancelling", []string{"Cancel"}, []Feature{CancelNotFound}},
 	Rescheduling:     {"rescheduling", []string{"Reschedule"}, nil},
-	Counting:         {"counting messages", []string{"Stats"}, []Feature{CountingScheduled, CountingThroughput}},
+	Counting:         {"counting messages", []string{"Stats"}, []Feature{CountingScheduled, CountingActivity}},
 	Redriving:        {"dead letters", []string{"ListDead", "ListDeadIDs", "Redrive", "DeleteDead", "TrimDead"}, nil},
 	Ordering:         {"order by due time", nil, nil},
 	Deduplicating:    {"deduplication by id", nil, []Feature{Replacing}},
@@ -86,7 +86,7 @@ var features = [...]struct {
 	ReplacingInFlight: {"replacing messages in flight (ReplaceAfterInFlight)", nil, nil},
 	Transactions:      {"calls in the caller's transaction (InTx)", []string{"InTx"}, nil},
 
-	CountingThroughput: {"counting pushes and acks", nil, nil},
+	CountingActivity: {"counting pushes, acks and lateness", nil, nil},
 }
 
 // Features returns all features.
@@ -122,7 +122,7 @@ type FeatureSet uint32
 
 // Lacking returns the set of the features and of those that they imply: without [Cancelling] there
 // is no [CancelNotFound], without [OwnIDs] no [UniqueWindows], without [KeepingHeaders] no
-// [ChangingHeaders], without [Counting] no [CountingScheduled] and no [CountingThroughput]; and without [OwnIDs],
+// [ChangingHeaders], without [Counting] no [CountingScheduled] and no [CountingActivity]; and without [OwnIDs],
 // [KeepingHeaders] or [Deduplicating] no [Replacing]; and without that no [ReplacingInFlight].
 func Lacking(fs ...Feature) FeatureSet { return FeatureSet(0).With(fs...) }
 

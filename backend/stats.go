@@ -23,13 +23,9 @@ type Stats struct {
 	// HeadDue is the earliest due time among scheduled and ready messages; zero without any.
 	HeadDue time.Time
 
-	// Pushed and Acked count the messages that were stored and acknowledged through all handles of
-	// all processes. They are there for rates: the difference of two counts. A handle adds its own
-	// once a second and with Close, so that a process that is killed loses those of a second. Calls
-	// in a transaction count whether or not it commits. Both may begin at 0 again after a Purge, and
-	// when nothing was counted for an hour. A store that lacks [CountingThroughput] returns
-	// [Unknown].
-	Pushed, Acked int64
+	// Activity counts pushes, acks, and how late messages came. A store that lacks [CountingActivity]
+	// returns [UnknownActivity].
+	Activity Activity
 
 	// Paused says that PauseAll holds the queue's messages back, and PausedUntil how long; it is
 	// zero for a pause without an end.

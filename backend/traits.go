@@ -24,7 +24,7 @@ type Traits struct {
 	//   - without [Deduplicating], a second push of an id stores a second message.
 	//   - without [CountingScheduled], Stats returns [Unknown] for Scheduled, OldestReady and each
 	//     count of Due, and no HeadDue. It may return [Unknown] for InFlight and Dead.
-	//   - without [CountingThroughput], Stats returns [Unknown] for Pushed and Acked.
+	//   - without [CountingActivity], the Activity of Stats is [UnknownActivity].
 	//   - without [CountingAttempts], Attempt may stay 1 on a redelivery.
 	Lacks FeatureSet
 

@@ -51,9 +51,9 @@ var lossChecks = []Check{
 		run:  statsDue,
 	},
 	{
-		Name: "stats-throughput", Invariant: 2, needs: []backend.Feature{backend.CountingThroughput},
+		Name: "stats-activity", Invariant: 2, needs: []backend.Feature{backend.CountingActivity},
 		Rule: "Stats counts each message that a push has stored and each that an ack has deleted, of all handles, within about a second and those of a closed handle at once; and no other call.",
-		run:  statsThroughput,
+		run:  statsActivity,
 	},
 }
 
@@ -244,8 +244,8 @@ func statsKnown(t *testRun) {
 			if all && min(s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Due[0]) < 0 {
 				t.fail("Stats returns %s, and the backend declares that it counts all", statsText(s))
 			}
-			if counted := min(s.Pushed, s.Acked) >= 0; counted != t.has(backend.CountingThroughput) {
-				t.fail("Stats returns that %d were pushed and %d acked, and the backend declares otherwise whether it counts them", s.Pushed, s.Acked)
+			if counted := min(s.Activity.Pushed, s.Activity.Acked) >= 0; counted != t.has(backend.CountingActivity) {
+				t.fail("Stats returns that %d were pushed and %d acked, and the backend declares otherwise whether it counts them", s.Activity.Pushed, s.Activity.Acked)
 			}
 			return s.Ready == ready && s.Dead == dead && (s.InFlight == held || !all && s.InFlight == backend.Unknown)
 		})
@@ -306,15 +306,15 @@ func statsDue(t *testRun) {
 	}
 }
 
-// statsThroughput has two handles push and ack, makes calls that do not count, and closes one handle.
-func statsThroughput(t *testRun) {
+// statsActivity has two handles push and ack, makes calls that do not count, and closes one handle.
+func statsActivity(t *testRun) {
 	want := func(when string, pushed, acked int64) {
 		t.eventually(0, fmt.Sprintf("%d pushes and %d acks in Stats %s", pushed, acked, when), func() bool {
 			s := t.stats()
-			if s.Pushed > pushed || s.Acked > acked {
-				t.fail("%s Stats returns that %d were pushed and %d acked; want %d and %d", when, s.Pushed, s.Acked, pushed, acked)
+			if s.Activity.Pushed > pushed || s.Activity.Acked > acked {
+				t.fail("%s Stats returns that %d were pushed and %d acked; want %d and %d", when, s.Activity.Pushed, s.Activity.Acked, pushed, acked)
 			}
-			return s.Pushed == pushed && s.Acked == acked
+			return s.Activity.Pushed == pushed && s.Activity.Acked == acked
 		})
 	}
 	want("before the first", 0, 0)

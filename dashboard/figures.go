@@ -47,7 +47,7 @@ func figuresOf(samples []sample, charts bool) figures {
 	f.Texts["oldest"] = oldest(s)
 	f.Texts["head"] = head(s, last.at)
 	f.Texts["in"], f.Texts["out"] = unknownCount, unknownCount
-	if s.Pushed != delayq.Unknown {
+	if s.Activity.Pushed != delayq.Unknown {
 		f.Texts["in"], f.Texts["out"] = rateText(rate(samples, pushed)), rateText(rate(samples, acked))
 	}
 	f.Texts["pause"] = pauseText(s)
@@ -144,8 +144,8 @@ const (
 // lateness is the chart of how late the first message is that waits.
 const lateness = "oldest"
 
-func pushed(s delayq.Stats) float64 { return float64(s.Pushed) }
-func acked(s delayq.Stats) float64  { return float64(s.Acked) }
+func pushed(s delayq.Stats) float64 { return float64(s.Activity.Pushed) }
+func acked(s delayq.Stats) float64  { return float64(s.Activity.Acked) }
 
 // series are the charts of a queue's page.
 var series = []struct {

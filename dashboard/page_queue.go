@@ -66,7 +66,7 @@ func (v *visit) lacks() []string {
 		what    string
 	}{
 		{delayq.Counting, "count messages"}, {delayq.CountingScheduled, "count messages that are scheduled"},
-		{delayq.CountingThroughput, "count pushes and acks"},
+		{delayq.CountingActivity, "count pushes and acks"},
 		{delayq.Peeking, "list messages that wait"}, {delayq.Getting, "show a message by its id"}, {delayq.Cancelling, "cancel"},
 		{delayq.Rescheduling, "reschedule"}, {delayq.Redriving, "list, redrive or delete dead letters"},
 		{delayq.Pausing, "pause all workers"}, {delayq.Purging, "purge"},

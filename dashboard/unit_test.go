@@ -165,7 +165,7 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(0, 0)
 	at := func(seconds int, ready int64, err error) sample {
-		return sample{at: began.Add(time.Duration(seconds) * time.Second), stats: delayq.Stats{Ready: ready, Pushed: 2 * ready, Acked: 100 - ready}, err: err}
+		return sample{at: began.Add(time.Duration(seconds) * time.Second), stats: delayq.Stats{Ready: ready, Activity: delayq.Activity{Pushed: 2 * ready, Acked: 100 - ready}}, err: err}
 	}
 	f := figuresOf([]sample{at(0, 0, nil), at(30, 0, delayq.ErrUnavailable), at(50, 5, nil), at(60, 10, nil)}, true)
 	if got, want := f.Paths["ready"], "M0.0 47.0M250.0 24.5L300.0 2.0"; got != want {
@@ -181,7 +181,7 @@ func TestFigures(t *testing.T) {
 	if got, want := figuresOf(late, true).Texts["top-oldest"], "p50 50 s, p99 1 min 39 s, highest 1 min 40 s"; got != want {
 		t.Errorf("the lateness is %q, want %q", got, want)
 	}
-	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown, Pushed: delayq.Unknown, Acked: delayq.Unknown}
+	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown, Activity: backend.UnknownActivity}
 	f = figuresOf([]sample{{at: began, stats: unknown}, {at: began.Add(10 * time.Second), stats: unknown}}, true)
 	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "in", "out"} {
 		if f.Texts[name] != "?" || f.Texts["top-"+name] != "" {

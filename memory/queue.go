@@ -62,7 +62,7 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return q.each(ctx, len(ms), func(i int, now int64) error {
 		err := q.addLocked(&ms[i], now)
 		if err == nil {
-			q.pushed++
+			q.activity.Pushed++
 		}
 		return err
 	})
@@ -120,7 +120,7 @@ func (q *queue) settle(ctx context.Context, n int, lease func(i int) backend.Lea
 func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return q.settle(ctx, len(ls), func(i int) backend.Lease { return ls[i] },
 		func(_ int, slot uint32, _ int64) {
-			q.acked++
+			q.activity.Acked++
 			if q.nodes.at(slot).replaced() {
 				q.giveBackLocked(slot, q.held.at(slot))
 				return
@@ -201,7 +201,7 @@ func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
 	defer q.mu.Unlock()
 	st := q.due.survey(now)
 	st.InFlight, st.Dead = int64(q.leases.len()), int64(q.dead.len())
-	st.Pushed, st.Acked = q.pushed, q.acked
+	st.Activity = q.activity
 	if q.due.len() > 0 {
 		k, _ := q.due.head()
 		st.HeadDue, st.OldestReady = moment(k.when), time.Duration(max(now-k.when, 0))

@@ -32,10 +32,10 @@ type store struct {
 	bytes   int64    // in cells of the arena
 	windows *windows // nil when none lasts
 	paused  int64    // when the pause ends: the end of time for one without an end, its beginning for none
-	pushed  int64    // calls that succeeded, ever
-	acked   int64
-	packed  []byte // scratch for an id
+	packed  []byte   // scratch for an id
 	sleep   sleepers
+
+	activity backend.Activity
 }
 
 // limits are the caps on one queue; 0 is none.
@@ -227,6 +227,9 @@ func (s *store) takeLocked(now int64, limit int, lease time.Duration) []backend.
 	ds := make([]backend.Delivery, n)
 	for i := range ds {
 		ds[i] = s.leaseLocked(after(now, lease))
+		if ds[i].Attempt == 1 {
+			s.activity.Lateness.Add(time.Duration(now - ds[i].Due.UnixNano()))
+		}
 	}
 	return ds
 }

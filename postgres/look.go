@@ -176,8 +176,16 @@ func (c *counted) addTo(st *backend.Stats) {
 	case "dead":
 		st.Dead += c.n
 		return
-	case "counted":
-		st.Pushed, st.Acked = c.n, *c.first
+	case "pushed":
+		st.Activity.Pushed = c.n
+		return
+	case "acked":
+		st.Activity.Acked = c.n
+		return
+	case "late":
+		if *c.first <= int64(len(st.Activity.Lateness)) {
+			st.Activity.Lateness[*c.first-1] = c.n
+		}
 		return
 	case "paused":
 		if st.Paused = true; *c.first < math.MaxInt64 {

@@ -471,7 +471,7 @@ func (m *messages) do(ctx context.Context, statement string, args ...any) error 
 	return err
 }
 
-// addCounts adds to the queue's counts of pushes and acks.
-func (m *messages) addCounts(ctx context.Context, pushed, acked int64) error {
-	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint"), m.queue, pushed, acked)
+// addActivity adds to the queue's activity.
+func (m *messages) addActivity(ctx context.Context, a backend.Activity) error {
+	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint", "bigint[]"), m.queue, a.Pushed, a.Acked, a.Lateness[:])
 }

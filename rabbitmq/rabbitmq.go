@@ -159,7 +159,7 @@ const traitName = "rabbitmq"
 func (b *Backend) Traits() backend.Traits {
 	lacks := backend.Lacking(
 		backend.Rescheduling, backend.CountingScheduled, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing, backend.Ordering, backend.Deduplicating,
-		backend.UniqueWindows, backend.ExactAttempts, backend.SingleCopy, backend.CancelNotFound, backend.Transactions, backend.CountingThroughput,
+		backend.UniqueWindows, backend.ExactAttempts, backend.SingleCopy, backend.CancelNotFound, backend.Transactions, backend.CountingActivity,
 	)
 	if b.tombstones == nil {
 		lacks = lacks.With(backend.Cancelling)

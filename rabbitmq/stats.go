@@ -27,9 +27,7 @@ func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
 func (q *queue) count(ctx context.Context) (backend.Stats, error) {
 	unacked := make(chan int64, 1)
 	go func() { unacked <- q.b.unacked(ctx, q.names.queue(q.name)) }()
-	st := backend.Stats{
-		Scheduled: backend.Unknown, OldestReady: backend.Unknown, Pushed: backend.Unknown, Acked: backend.Unknown,
-	}
+	st := backend.Stats{Scheduled: backend.Unknown, OldestReady: backend.Unknown, Activity: backend.UnknownActivity}
 	for i := range st.Due {
 		st.Due[i] = backend.Unknown
 	}

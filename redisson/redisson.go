@@ -76,7 +76,7 @@ func (b *Backend) Close() error { return b.queues.Close() }
 // pushes and acks, which Java would not count. A queue shared with Java has neither headers nor ids
 // of the pusher's.
 func (b *Backend) Traits() backend.Traits {
-	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions, backend.CountingThroughput)
+	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions, backend.CountingActivity)
 	if b.setup.codec != Envelope {
 		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	}

@@ -14,5 +14,7 @@ func (s *store) Stats(ctx context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, err
 	}
-	return script.Stats(statsScript, reply)
+	st, err := script.Stats(statsScript, reply)
+	st.Activity = backend.UnknownActivity
+	return st, err
 }

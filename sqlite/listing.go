@@ -178,10 +178,7 @@ func (m *messages) count(c *conn, now int64) (st backend.Stats, err error) {
 		from = to
 	}
 	if err == nil {
-		err = c.rows("read_counts", func(s *sqlite3.Stmt) bool {
-			st.Pushed, st.Acked = s.ColumnInt64(0), s.ColumnInt64(1)
-			return true
-		}, m.queue)
+		st.Activity, err = m.activity(c)
 	}
 	if err != nil {
 		return st, err

@@ -458,11 +458,3 @@ func (m *messages) pauseUntil(ctx context.Context, end func(now int64) int64) er
 		return err
 	})
 }
-
-// addCounts adds to the queue's counts of pushes and acks.
-func (m *messages) addCounts(ctx context.Context, pushed, acked int64) error {
-	return m.writer.submit(ctx, func(t *tx) error {
-		_, err := t.exec("count", m.queue, pushed, acked)
-		return err
-	})
-}

@@ -224,7 +224,7 @@ func awaitEmpty(t *testing.T, q delayq.Queue) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		s, err := q.Stats(t.Context())
 		must(t, err)
-		if s == (delayq.Stats{Pushed: s.Pushed, Acked: s.Acked}) {
+		if s == (delayq.Stats{Activity: s.Activity}) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -178,6 +178,7 @@ type statsJSON struct {
 	Quarantined count      `json:"quarantined"`
 	Pushed      count      `json:"pushed"`
 	Acked       count      `json:"acked"`
+	Lateness    []int64    `json:"lateness"` // by backend.LatenessBounds
 	HeadDue     *time.Time `json:"head_due,omitempty"`
 	pauseJSON
 
@@ -189,8 +190,11 @@ type statsJSON struct {
 func statsDocument(s delayq.Stats, now time.Time) statsJSON {
 	doc := statsJSON{
 		Time: now.UTC(), Scheduled: count(s.Scheduled), Ready: count(s.Ready), InFlight: count(s.InFlight), Dead: count(s.Dead),
-		Quarantined: count(s.Quarantined), Pushed: count(s.Pushed), Acked: count(s.Acked), Due: make(map[string]count), DueEstimated: s.DueEstimated,
+		Quarantined: count(s.Quarantined), Pushed: count(s.Activity.Pushed), Acked: count(s.Activity.Acked), Due: make(map[string]count), DueEstimated: s.DueEstimated,
 		pauseJSON: pauseDocument(s),
+	}
+	if s.Activity.Pushed != delayq.Unknown {
+		doc.Lateness = s.Activity.Lateness[:]
 	}
 	if s.OldestReady != delayq.Unknown {
 		seconds := s.OldestReady.Seconds()

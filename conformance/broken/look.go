@@ -77,7 +77,7 @@ var lookFaults = []Fault{
 		q.purge = func(ctx context.Context) (int64, error) {
 			s, err := q.Queue.Stats(ctx)
 			for range 50 { // so that a message is pushed or acknowledged meanwhile
-				if now, _ := q.Queue.Stats(ctx); s == (backend.Stats{Pushed: s.Pushed, Acked: s.Acked}) || now != s {
+				if now, _ := q.Queue.Stats(ctx); s == (backend.Stats{Activity: s.Activity}) || now != s {
 					break
 				}
 				<-time.After(100 * time.Microsecond)

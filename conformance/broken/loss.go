@@ -94,31 +94,31 @@ var lossFaults = []Fault{
 	{Name: "measures how long the newest ready message has waited", Rule: "stats-due", breaks: func(q *queue) {
 		q.onStats(func(s *backend.Stats) { s.OldestReady = min(s.OldestReady, time.Second) })
 	}},
-	{Name: "counts pushes and not their messages", Rule: "stats-throughput", breaks: func(q *queue) {
+	{Name: "counts pushes and not their messages", Rule: "stats-activity", breaks: func(q *queue) {
 		var calls atomic.Int64
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {
 			calls.Add(1)
 			return q.Queue.Schedule(ctx, ms)
 		}
-		q.onStats(func(s *backend.Stats) { s.Pushed = calls.Load() })
+		q.onStats(func(s *backend.Stats) { s.Activity.Pushed = calls.Load() })
 	}},
-	{Name: "counts a nack as an ack", Rule: "stats-throughput", breaks: func(q *queue) {
+	{Name: "counts a nack as an ack", Rule: "stats-activity", breaks: func(q *queue) {
 		var nacked atomic.Int64
 		q.nack = func(ctx context.Context, rs []backend.Return) []error {
 			nacked.Add(int64(len(rs)))
 			return q.Queue.Nack(ctx, rs)
 		}
-		q.onStats(func(s *backend.Stats) { s.Acked += nacked.Load() })
+		q.onStats(func(s *backend.Stats) { s.Activity.Acked += nacked.Load() })
 	}},
-	{Name: "counts an ack that came too late", Rule: "stats-throughput", breaks: func(q *queue) {
+	{Name: "counts an ack that came too late", Rule: "stats-activity", breaks: func(q *queue) {
 		var acks atomic.Int64
 		q.ack = func(ctx context.Context, ls []backend.Lease) []error {
 			acks.Add(int64(len(ls)))
 			return q.Queue.Ack(ctx, ls)
 		}
-		q.onStats(func(s *backend.Stats) { s.Acked = acks.Load() })
+		q.onStats(func(s *backend.Stats) { s.Activity.Acked = acks.Load() })
 	}},
-	{Name: "counts the pushes of one handle", Rule: "stats-throughput", breaks: func(q *queue) {
+	{Name: "counts the pushes of one handle", Rule: "stats-activity", breaks: func(q *queue) {
 		var pushed atomic.Int64
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {
 			errs := q.Queue.Schedule(ctx, ms)
@@ -129,10 +129,10 @@ var lossFaults = []Fault{
 			}
 			return errs
 		}
-		q.onStats(func(s *backend.Stats) { s.Pushed = pushed.Load() })
+		q.onStats(func(s *backend.Stats) { s.Activity.Pushed = pushed.Load() })
 	}},
 	{Name: "does not count pushes, and does not declare it", Rule: "stats-known", breaks: func(q *queue) {
-		q.onStats(func(s *backend.Stats) { s.Pushed = backend.Unknown })
+		q.onStats(func(s *backend.Stats) { s.Activity = backend.UnknownActivity })
 	}},
 	{Name: "mixes up queues whose names are alike", Rule: "queues-are-apart", breaks: func(q *queue) {
 		q.reopen(q.name[:min(len(q.name), len("conformance.queues-are-apart"))])

@@ -58,8 +58,7 @@ type store struct {
 	unique   map[string]time.Time // by id, the end of UniqueFor
 	resumes  time.Time            // when the pause ends; after backend.LatestDue for one without an end
 	last     uint64               // number of a change: a place or a token
-	pushed   int64
-	acked    int64
+	activity backend.Activity
 	changed  chan struct{} // closed at the next change
 }
 
@@ -204,7 +203,7 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 			fresh.State, fresh.LeaseUntil, fresh.token = inFlight, old.LeaseUntil, q.messages[m.ID].token
 		}
 		q.messages[m.ID] = fresh
-		q.pushed++
+		q.activity.Pushed++
 		return nil
 	})
 }
@@ -222,6 +221,9 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 				}
 				q.last++
 				m.State, m.Attempts, m.LeaseUntil, m.token = inFlight, m.Attempts+1, q.now.Add(lease), backend.Token{Lo: q.last}
+				if m.Attempts == 1 {
+					q.activity.Lateness.Add(q.now.Sub(m.Due))
+				}
 				info, _ := q.info(m.ID)
 				ds = append(ds, backend.Delivery{ID: m.ID, Body: info.Body, Headers: info.Headers, Due: m.Due, Attempt: m.Attempts, Token: m.token, Until: m.LeaseUntil})
 			}
@@ -238,7 +240,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return q.each(ctx, len(ls), func(i int) error {
-		return q.settle(ls[i], func(m *message) { q.acked++; q.delete(m) })
+		return q.settle(ls[i], func(m *message) { q.activity.Acked++; q.delete(m) })
 	})
 }
 
@@ -315,7 +317,7 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	err = q.locked(ctx, func() {
 		waiting := q.after(0, 0, scheduled)
 		st.Dead = int64(len(q.after(0, 0, dead)))
-		st.Pushed, st.Acked = q.pushed, q.acked
+		st.Activity = q.activity
 		st.InFlight = int64(len(q.messages)-len(waiting)) - st.Dead
 		for _, m := range waiting {
 			st.CountWaiting(m.Due, q.now)

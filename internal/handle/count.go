@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
 )
 
 const (
@@ -13,34 +15,59 @@ const (
 	countWithin = 500 * time.Millisecond
 )
 
-// A counter counts the messages that a handle has pushed and acked. It adds its counts to those of
-// the store once a second, while there are any.
+// A counter counts what a handle does. It adds its counts to those of the store once a second, while
+// there are any.
 type counter struct {
-	add   func(ctx context.Context, pushed, acked int64) error // nil for a store that does not count
+	add   func(ctx context.Context, a backend.Activity) error // nil for a store that does not count
 	clock clockwork.Clock
 
 	adding sync.Mutex // held while the store adds, and never within mu
 
-	mu            sync.Mutex
-	pushed, acked int64
-	timer         clockwork.Timer // nil when none runs
-	closed        bool
+	mu     sync.Mutex
+	counts backend.Activity
+	timer  clockwork.Timer // nil when none runs
+	closed bool
 }
 
-// count adds a call's n messages, but for those that failed.
-func (c *counter) count(of *int64, n int, errs []error) {
-	if c.add == nil {
-		return
-	}
+// pushed counts a call's n messages, but for those that failed.
+func (c *counter) pushed(n int, errs []error) {
+	c.count(func(a *backend.Activity) { a.Pushed += succeeded(n, errs) })
+}
+
+// acked counts a call's n messages, but for those that failed.
+func (c *counter) acked(n int, errs []error) {
+	c.count(func(a *backend.Activity) { a.Acked += succeeded(n, errs) })
+}
+
+func succeeded(n int, errs []error) int64 {
 	for _, err := range errs {
 		if err != nil {
 			n--
 		}
 	}
+	return int64(n)
+}
+
+// handedOut counts how late messages were leased that nobody had before. They were leased when the
+// whole of their leases was ahead.
+func (c *counter) handedOut(ds []backend.Delivery, lease time.Duration) {
+	c.count(func(a *backend.Activity) {
+		for i := range ds {
+			if ds[i].Attempt == 1 {
+				a.Lateness.Add(ds[i].Until.Sub(ds[i].Due) - lease)
+			}
+		}
+	})
+}
+
+func (c *counter) count(add func(*backend.Activity)) {
+	if c.add == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	*of += int64(n)
-	if c.timer == nil && !c.closed && c.pushed+c.acked > 0 {
+	add(&c.counts)
+	if c.timer == nil && !c.closed && c.counts != (backend.Activity{}) {
 		c.timer = c.clock.AfterFunc(countEvery, c.flush)
 	}
 }
@@ -51,15 +78,15 @@ func (c *counter) flush() {
 	c.adding.Lock()
 	defer c.adding.Unlock()
 	c.mu.Lock()
-	pushed, acked := c.pushed, c.acked
-	c.pushed, c.acked, c.timer = 0, 0, nil
+	counts := c.counts
+	c.counts, c.timer = backend.Activity{}, nil
 	c.mu.Unlock()
-	if pushed+acked == 0 {
+	if counts == (backend.Activity{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
 	defer cancel()
-	_ = c.add(ctx, pushed, acked)
+	_ = c.add(ctx, counts)
 }
 
 // close adds what is left, and nothing later.

@@ -90,6 +90,7 @@ func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 			continue
 		}
 		n := min(w.limit, len(ds))
+		q.count.handedOut(ds[:n], lease)
 		w.got <- received{ds: ds[:n:n]}
 		ds = ds[n:]
 	}

@@ -39,13 +39,13 @@ type view struct {
 
 func (v *view) Schedule(ctx context.Context, ms []backend.Message) []error {
 	errs := v.q.whileOpen(ctx, len(ms), func() []error { return v.changes.Schedule(ctx, ms) })
-	v.q.count.count(&v.q.count.pushed, len(ms), errs)
+	v.q.count.pushed(len(ms), errs)
 	return errs
 }
 
 func (v *view) Ack(ctx context.Context, ls []backend.Lease) []error {
 	errs := v.q.whileOpen(ctx, len(ls), func() []error { return v.changes.Ack(ctx, ls) })
-	v.q.count.count(&v.q.count.acked, len(ls), errs)
+	v.q.count.acked(len(ls), errs)
 	return errs
 }
 

@@ -23,14 +23,14 @@ func (q *Queue) whileOpen(ctx context.Context, n int, do func() []error) []error
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	errs := q.whileOpen(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
-	q.count.count(&q.count.pushed, len(ms), errs)
+	q.count.pushed(len(ms), errs)
 	return errs
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	errs := q.whileOpen(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
-	q.count.count(&q.count.acked, len(ls), errs)
+	q.count.acked(len(ls), errs)
 	return errs
 }
 

@@ -53,9 +53,8 @@ type Source struct {
 	// Claim leases due messages, up to limit or to the store's own bound. Its context does not end.
 	Claim func(ctx context.Context, limit int, lease time.Duration) (Claim, error)
 
-	// Count adds to the queue's counts of pushed and acked messages. It is nil where the store does not
-	// keep any.
-	Count func(ctx context.Context, pushed, acked int64) error
+	// Count adds to the queue's activity. It is nil where the store does not keep any.
+	Count func(ctx context.Context, a backend.Activity) error
 
 	// Within returns the messages as they are inside a transaction of the caller. It is nil where the
 	// store has no transactions that a caller keeps open.

@@ -76,7 +76,7 @@ func Stats(t *testing.T, q delayq.Queue) delayq.Stats {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Pushed, s.Acked = 0, 0
+	s.Activity = delayq.Activity{}
 	return s
 }
 

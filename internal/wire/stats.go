@@ -15,6 +15,7 @@ type Stats struct {
 	Quarantined  *int64            `json:"quarantined"`
 	Pushed       *int64            `json:"pushed"`
 	Acked        *int64            `json:"acked"`
+	Lateness     []int64           `json:"lateness"`
 	HeadDue      *time.Time        `json:"head_due,omitempty"`
 	Paused       bool              `json:"paused"`
 	PausedUntil  *time.Time        `json:"paused_until,omitempty"`
@@ -27,9 +28,12 @@ type Stats struct {
 func StatsOf(s backend.Stats) Stats {
 	w := Stats{
 		Scheduled: known(s.Scheduled), Ready: known(s.Ready), InFlight: known(s.InFlight), Dead: known(s.Dead),
-		Quarantined: known(s.Quarantined), Pushed: known(s.Pushed), Acked: known(s.Acked), HeadDue: Time(s.HeadDue),
+		Quarantined: known(s.Quarantined), Pushed: known(s.Activity.Pushed), Acked: known(s.Activity.Acked), HeadDue: Time(s.HeadDue),
 		Paused: s.Paused, PausedUntil: Time(s.PausedUntil),
 		Due: make(map[string]*int64, len(s.Due)), DueEstimated: s.DueEstimated,
+	}
+	if s.Activity.Pushed != backend.Unknown {
+		w.Lateness = s.Activity.Lateness[:]
 	}
 	if s.OldestReady != backend.Unknown {
 		oldest := Duration(s.OldestReady)
@@ -45,10 +49,11 @@ func StatsOf(s backend.Stats) Stats {
 func (s *Stats) Read() backend.Stats {
 	b := backend.Stats{
 		Scheduled: count(s.Scheduled), Ready: count(s.Ready), InFlight: count(s.InFlight), Dead: count(s.Dead),
-		Quarantined: count(s.Quarantined), Pushed: count(s.Pushed), Acked: count(s.Acked), HeadDue: At(s.HeadDue),
+		Quarantined: count(s.Quarantined), HeadDue: At(s.HeadDue), Activity: backend.Activity{Pushed: count(s.Pushed), Acked: count(s.Acked)},
 		Paused: s.Paused, PausedUntil: At(s.PausedUntil),
 		OldestReady: backend.Unknown, DueEstimated: s.DueEstimated,
 	}
+	copy(b.Activity.Lateness[:], s.Lateness)
 	if s.OldestReady != nil {
 		b.OldestReady = time.Duration(*s.OldestReady)
 	}

@@ -46,7 +46,7 @@ var features = map[backend.Feature]string{
 	backend.CountingScheduled: "stats_scheduled",
 	backend.ReplacingInFlight: "replace_after_in_flight",
 
-	backend.CountingThroughput: "stats_throughput",
+	backend.CountingActivity: "stats_activity",
 }
 
 const inConnection = "connection"

@@ -1,4 +1,4 @@
--- Deletes the queue's counts of pushes and acks.
+-- Deletes the queue's activity.
 CREATE OR REPLACE FUNCTION public.delayq_forget_counts(p_queue text) RETURNS void
 LANGUAGE sql AS $$
     DELETE FROM public.delayq_counts c WHERE c.queue = p_queue

@@ -1,5 +1,6 @@
 -- Counts of the queue's messages: one row for ready, in flight and dead, with the first due time, and one for each
--- interval of scheduled messages that p_bounds end. Then one for pushes and acks: the first number is pushes, the second acks.
+-- interval of scheduled messages that p_bounds end. Then the activity: one for pushes, one for acks, and one for each
+-- interval of lateness, whose number comes second.
 CREATE OR REPLACE FUNCTION public.delayq_stats(p_queue text, p_now bigint, p_bounds bigint[])
 RETURNS TABLE (kind text, n bigint, first bigint, now bigint)
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -19,7 +20,11 @@ BEGIN
     UNION ALL
     SELECT 'dead', count(*), NULL, t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 2
     UNION ALL
-    SELECT 'counted', c.pushed, c.acked, t FROM public.delayq_counts c WHERE c.queue = p_queue
+    SELECT u.kind, u.n, u.ord, t
+    FROM public.delayq_counts c, LATERAL (
+        VALUES ('pushed', c.pushed, 0::bigint), ('acked', c.acked, 0) UNION ALL SELECT 'late', l.n, l.ord FROM unnest(c.late) WITH ORDINALITY l (n, ord)
+    ) u (kind, n, ord)
+    WHERE c.queue = p_queue
     UNION ALL
     SELECT 'paused', 1, q.paused_until, t FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until > t
     UNION ALL

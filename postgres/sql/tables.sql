@@ -30,11 +30,12 @@ CREATE TABLE IF NOT EXISTS public.delayq_queues (
     paused_until bigint NOT NULL
 );
 
--- Counts of pushes and acks.
+-- What was done with the messages of each queue. late counts hand-outs by how late they were.
 CREATE TABLE IF NOT EXISTS public.delayq_counts (
     queue  text COLLATE "C" PRIMARY KEY,
     pushed bigint NOT NULL,
-    acked  bigint NOT NULL
+    acked  bigint NOT NULL,
+    late   bigint[] NOT NULL
 ) WITH (fillfactor = 50);
 
 -- One number for each call that pushes; its messages are numbered within.

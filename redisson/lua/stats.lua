@@ -1,7 +1,6 @@
 -- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1, for how many ms it
 -- has been due, how many are due up to each of some times from now, in ms, and after the one
--- before, the end of the pause in ms, 0 for one without an end, -1 without a pause, and that pushes
--- and acks are not counted.
+-- before, the end of the pause in ms, 0 for one without an end, -1 without a pause, and no activity.
 
 -- The due time of the first in TIMES that is there for no lease, where those that are have so many
 -- before it that looking at each takes long: by how many are due at a time, and how many of these
@@ -80,5 +79,5 @@ if redis.call('EXISTS', PAUSED) == 1 then
   paused, resumes = pause_state()
 end
 out[#out + 1] = int(paused and (resumes or 0) or -1)
-out[#out + 1], out[#out + 2] = -1, -1
+out[#out + 1] = {}
 return out

@@ -9,8 +9,7 @@ CREATE TABLE delayq_queue (
   number       INTEGER PRIMARY KEY AUTOINCREMENT,
   name         TEXT NOT NULL UNIQUE,
   paused_until INTEGER NOT NULL DEFAULT 0, -- the largest integer for a pause without an end
-  pushed       INTEGER NOT NULL DEFAULT 0,
-  acked        INTEGER NOT NULL DEFAULT 0
+  activity     TEXT NOT NULL DEFAULT '[]' -- counts as JSON: of pushes, acks, and hand-outs by how late they were
 ) STRICT;
 
 -- One row for each id: of a message, or of one that is done while UniqueFor keeps its id.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/redis/script"
 )
@@ -35,7 +36,7 @@ type Source struct {
 	Clock clockwork.Clock // nil for the server's own
 
 	// Count is as in handle.Source.
-	Count func(ctx context.Context, pushed, acked int64) error
+	Count func(ctx context.Context, a backend.Activity) error
 
 	// Triggered says that a key expires when the first message is due, and wakes the handle.
 	Triggered bool

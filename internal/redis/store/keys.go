@@ -48,8 +48,7 @@ func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list 
 // have braces.
 func RegistryOf(prefix string) string { return prefix + ":queues" }
 
-// IsCounts reports whether a key has a queue's counts of pushes and acks. It expires an hour after the
-// last of them.
+// IsCounts reports whether a key has a queue's activity. It expires an hour after the last.
 func IsCounts(key string) bool { return strings.HasSuffix(key, "}:"+countsKey) }
 
 // Owns reports whether a key is one of a queue's.

@@ -28,11 +28,11 @@ func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
 	return script.Stats(statsScript, reply)
 }
 
-// countsKept is for how long the counts of pushes and acks stay after the last of them.
+// countsKept is for how long a queue's activity stays when there is none.
 const countsKept = time.Hour
 
-// Count adds to the queue's counts of pushes and acks. A try whose reply was lost is not repeated.
-func (s *Store) Count(ctx context.Context, pushed, acked int64) error {
-	_, err := s.counts.Once(ctx, countScript, pushed, acked, countsKept.Milliseconds())
+// Count adds to the queue's activity. A try whose reply was lost is not repeated.
+func (s *Store) Count(ctx context.Context, a backend.Activity) error {
+	_, err := s.counts.Once(ctx, countScript, append([]any{countsKept.Milliseconds()}, script.ActivityArguments(a)...)...)
 	return err
 }

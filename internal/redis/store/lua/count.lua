@@ -1,6 +1,7 @@
--- Adds to the counts of pushed and acked messages, which are kept for some ms. The script's arguments
--- are these three.
+-- Adds to the queue's activity, which is kept for some ms. The script's arguments are this time, and
+-- pairs of a field of COUNTS and a number.
 local COUNTS = KEYS[11]
-redis.call('HINCRBY', COUNTS, 'pushed', ARGV[FIRST])
-redis.call('HINCRBY', COUNTS, 'acked', ARGV[FIRST + 1])
-redis.call('PEXPIRE', COUNTS, ARGV[FIRST + 2])
+for i = FIRST + 1, #ARGV, 2 do
+  redis.call('HINCRBY', COUNTS, ARGV[i], ARGV[i + 1])
+end
+redis.call('PEXPIRE', COUNTS, ARGV[FIRST])

@@ -1,7 +1,7 @@
 -- Counts: scheduled, ready, in flight, dead, no quarantined ones, head due in ms or -1, for how
 -- many ms it has been due, how many are due up to each of some times from now, in ms, and after
--- the one before, the end of the pause in ms, 0 for one without an end, -1 without a pause, and how
--- many were pushed and acked.
+-- the one before, the end of the pause in ms, 0 for one without an end, -1 without a pause, and the
+-- activity as pairs of a field and a number.
 -- Returns MORE while ended leases are to be given back first.
 if expire() then
   return 'MORE'
@@ -43,6 +43,5 @@ if redis.call('EXISTS', PAUSED) == 1 then
 end
 out[#out + 1] = int(paused and (resumes or 0) or -1)
 local COUNTS = KEYS[11]
-out[#out + 1] = redis.call('HGET', COUNTS, 'pushed') or '0'
-out[#out + 1] = redis.call('HGET', COUNTS, 'acked') or '0'
+out[#out + 1] = redis.call('HGETALL', COUNTS)
 return out

@@ -1,1 +1,0 @@
-UPDATE delayq_queue SET pushed = pushed + ?2, acked = acked + ?3 WHERE number = ?1

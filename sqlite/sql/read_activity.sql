@@ -1,0 +1,1 @@
+SELECT activity FROM delayq_queue WHERE number = ?1

@@ -1,1 +1,0 @@
-SELECT pushed, acked FROM delayq_queue WHERE number = ?1
