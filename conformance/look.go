@@ -34,7 +34,7 @@ func (m *machine) compare() {
 // agree compares two counts. What time passes by is compared where the reference knows the time.
 func (m *machine) agree(got, want backend.Stats) bool {
 	switch {
-	case countsOf(got) != countsOf(want) || got.Paused != want.Paused || sum(got.Due) != got.Scheduled:
+	case countsOf(got) != countsOf(want) || got.Paused != want.Paused || sum(got.Due[:]) != got.Scheduled:
 		return false
 	case !m.ref.exact:
 		return true

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -52,7 +53,7 @@ var lossChecks = []Check{
 	},
 	{
 		Name: "stats-activity", Invariant: 2, needs: []backend.Feature{backend.CountingActivity},
-		Rule: "Stats counts each message that a push has stored and each that an ack has deleted, of all handles, within about a second and those of a closed handle at once; and no other call.",
+		Rule: "Stats counts each message that a push has stored, each that an ack has deleted, and how late each came when it was handed out for the first time, of all handles, within about a second and those of a closed handle at once; and no other call.",
 		run:  statsActivity,
 	},
 }
@@ -308,17 +309,18 @@ func statsDue(t *testRun) {
 
 // statsActivity has two handles push and ack, makes calls that do not count, and closes one handle.
 func statsActivity(t *testRun) {
-	want := func(when string, pushed, acked int64) {
-		t.eventually(0, fmt.Sprintf("%d pushes and %d acks in Stats %s", pushed, acked, when), func() bool {
-			s := t.stats()
-			if s.Activity.Pushed > pushed || s.Activity.Acked > acked {
-				t.fail("%s Stats returns that %d were pushed and %d acked; want %d and %d", when, s.Activity.Pushed, s.Activity.Acked, pushed, acked)
+	late := slices.Index(backend.LatenessBounds(), 10*time.Minute) // more than a minute
+	want := func(when string, pushed, acked, came, cameLate int64) {
+		t.eventually(0, fmt.Sprintf("%d pushes, %d acks and %d first hand-outs, %d of them late, in Stats %s", pushed, acked, came, cameLate, when), func() bool {
+			a := t.stats().Activity
+			if a.Pushed > pushed || a.Acked > acked || sum(a.Lateness[:]) > came || a.Lateness[late] > cameLate {
+				t.fail("%s Stats returns %+v; want %d pushed, %d acked, %d that came, and %d by 1 to 10 minutes too late", when, a, pushed, acked, came, cameLate)
 			}
-			return s.Activity.Pushed == pushed && s.Activity.Acked == acked
+			return a.Pushed == pushed && a.Acked == acked && sum(a.Lateness[:]) == came && a.Lateness[late] == cameLate
 		})
 	}
-	want("before the first", 0, 0)
-	ms := []backend.Message{t.after(0), t.after(0), t.after(0)}
+	want("before the first", 0, 0, 0, 0)
+	ms := []backend.Message{t.at(t.now().Add(-3 * time.Minute)), t.after(0), t.after(0)}
 	t.push(ms...)
 	if refusal := t.refusal(); refusal != nil {
 		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{t.rejected(ms[0])})), refusal, "scheduling a rejected message")
@@ -330,15 +332,15 @@ func statsActivity(t *testRun) {
 	t.ack(ds[:2]...)
 	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{ds[0].Lease()})), backend.ErrLeaseLost, "a second ack")
 	t.pass(time.Second)
-	want("after a second", 4, 2)
+	want("after a second", 4, 2, 4, 1)
 	last := t.after(0)
 	t.expect(last)
 	t.must(outcome(other.Schedule(t.ctx, []backend.Message{last})), "Schedule by another handle")
 	t.must(other.Close(), "Close")
-	want("after the Close of a handle", 5, 2)
+	want("after the Close of a handle", 5, 2, 4, 1)
 	t.ack(append(t.takeAll(2, 2), ds[2])...)
 	t.pass(time.Second)
-	want("at the end", 5, 5)
+	want("at the end", 5, 5, 5, 1)
 }
 
 func countsOf(s backend.Stats) string {
@@ -349,8 +351,8 @@ func statsText(s backend.Stats) string {
 	return fmt.Sprintf("%s, head due at %v, oldest ready for %v, %v by due time", countsOf(s), s.HeadDue, s.OldestReady, s.Due)
 }
 
-func sum(due backend.DueHistogram) (n int64) {
-	for _, count := range due {
+func sum(counts []int64) (n int64) {
+	for _, count := range counts {
 		n += count
 	}
 	return n

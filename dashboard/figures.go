@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +49,7 @@ func figuresOf(samples []sample, charts bool) figures {
 	if s.Activity.Pushed != delayq.Unknown {
 		f.Texts["in"], f.Texts["out"] = rateText(rate(samples, pushed)), rateText(rate(samples, acked))
 	}
+	f.Texts["late"] = late(samples)
 	f.Texts["pause"] = pauseText(s)
 	f.Texts["quarantined"] = ""
 	if s.Quarantined > 0 {
@@ -135,14 +135,32 @@ func rateText(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64)
 }
 
+// late is how late messages came to workers since the first sample.
+func late(samples []sample) string {
+	last := samples[len(samples)-1].stats.Activity
+	if last.Pushed == delayq.Unknown {
+		return unknownCount
+	}
+	first := samples[slices.IndexFunc(samples, func(s sample) bool { return s.err == nil })].stats.Activity
+	h := last.Lateness.Since(first.Lateness)
+	if h == (delayq.LatenessHistogram{}) {
+		return "–"
+	}
+	return "p50 " + bound(h.Quantile(0.5)) + ", p99 " + bound(h.Quantile(0.99))
+}
+
+func bound(d time.Duration) string {
+	if bounds := delayq.LatenessBounds(); d > bounds[len(bounds)-1] {
+		return "> " + span(bounds[len(bounds)-1])
+	}
+	return "≤ " + span(d)
+}
+
 // The size of a chart, in units of its own.
 const (
 	chartWidth  = 300.0
 	chartHeight = 48.0
 )
-
-// lateness is the chart of how late the first message is that waits.
-const lateness = "oldest"
 
 func pushed(s delayq.Stats) float64 { return float64(s.Activity.Pushed) }
 func acked(s delayq.Stats) float64  { return float64(s.Activity.Acked) }
@@ -158,17 +176,9 @@ var series = []struct {
 	{"ready", func(s delayq.Stats) float64 { return float64(s.Ready) }, countText, false},
 	{"inflight", func(s delayq.Stats) float64 { return float64(s.InFlight) }, countText, false},
 	{"dead", func(s delayq.Stats) float64 { return float64(s.Dead) }, countText, false},
-	{lateness, func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }, false},
+	{"oldest", func(s delayq.Stats) float64 { return float64(s.OldestReady) }, func(v float64) string { return span(time.Duration(v)) }, false},
 	{"in", pushed, rateText, true},
 	{"out", acked, rateText, true},
-}
-
-// quantile returns the value that a share of the sorted ones does not exceed; 0 of none.
-func quantile(sorted []float64, share float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 func countText(v float64) string { return count(int64(v)) }
@@ -178,7 +188,7 @@ func (f *figures) charts(samples []sample) {
 	first, last := samples[0].at, samples[len(samples)-1].at
 	window := max(last.Sub(first), time.Minute)
 	for _, c := range series {
-		var known []float64
+		top := -1.0
 		values := make([]float64, len(samples)) // -1 for a gap
 		for i, s := range samples {
 			switch {
@@ -189,12 +199,8 @@ func (f *figures) charts(samples []sample) {
 			default:
 				values[i] = c.value(s.stats)
 			}
-			if values[i] >= 0 {
-				known = append(known, values[i])
-			}
+			top = max(top, values[i])
 		}
-		slices.Sort(known)
-		top := quantile(known, 1)
 		var path strings.Builder
 		verb := "M"
 		for i, s := range samples {
@@ -212,13 +218,9 @@ func (f *figures) charts(samples []sample) {
 			verb = "L"
 		}
 		f.Paths[c.name] = path.String()
-		switch {
-		case len(known) == 0:
-			f.Texts["top-"+c.name] = ""
-		case c.name != lateness:
+		f.Texts["top-"+c.name] = ""
+		if top >= 0 {
 			f.Texts["top-"+c.name] = "highest " + c.text(top)
-		default:
-			f.Texts["top-"+c.name] = fmt.Sprintf("p50 %s, p99 %s, highest %s", c.text(quantile(known, 0.5)), c.text(quantile(known, 0.99)), c.text(top))
 		}
 	}
 	f.Texts["since"] = "the last " + span(last.Sub(first).Truncate(time.Second))

@@ -31,7 +31,7 @@ var charts = []chartData{
 	{"ready", "Ready", "waits for a worker"},
 	{"inflight", "In flight", "a worker has it"},
 	{"dead", "Dead letters", "no longer tried"},
-	{lateness, "Oldest ready", "how late the first one is by now"},
+	{"oldest", "Oldest ready", "how late the first one is by now"},
 	{"in", "In a second", "pushed"},
 	{"out", "Out a second", "done: acked by a worker"},
 }
@@ -66,7 +66,7 @@ func (v *visit) lacks() []string {
 		what    string
 	}{
 		{delayq.Counting, "count messages"}, {delayq.CountingScheduled, "count messages that are scheduled"},
-		{delayq.CountingActivity, "count pushes and acks"},
+		{delayq.CountingActivity, "count pushes, acks and how late messages come"},
 		{delayq.Peeking, "list messages that wait"}, {delayq.Getting, "show a message by its id"}, {delayq.Cancelling, "cancel"},
 		{delayq.Rescheduling, "reschedule"}, {delayq.Redriving, "list, redrive or delete dead letters"},
 		{delayq.Pausing, "pause all workers"}, {delayq.Purging, "purge"},

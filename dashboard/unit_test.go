@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
 )
 
 func FuzzSegment(f *testing.F) {
@@ -174,16 +175,32 @@ func TestFigures(t *testing.T) {
 	if f.Texts["in"] != "1.0" || f.Texts["top-in"] != "highest 1.0" || f.Texts["out"] != "–" || f.Texts["top-ready"] != "highest 10" || f.Texts["since"] != "the last 1 min" {
 		t.Errorf("got %v", f.Texts)
 	}
-	var late []sample
-	for i := range 100 {
-		late = append(late, sample{at: began, stats: delayq.Stats{OldestReady: time.Duration(100-i) * time.Second}})
+	var now delayq.Activity
+	past := now
+	past.Lateness.Add(time.Hour)
+	now.Lateness = past.Lateness
+	for range 99 {
+		now.Lateness.Add(2 * time.Millisecond)
 	}
-	if got, want := figuresOf(late, true).Texts["top-oldest"], "p50 50 s, p99 1 min 39 s, highest 1 min 40 s"; got != want {
-		t.Errorf("the lateness is %q, want %q", got, want)
+	now.Lateness.Add(2 * time.Hour)
+	activity := func(a ...delayq.Activity) (samples []sample) {
+		for _, a := range a {
+			samples = append(samples, sample{at: began, stats: delayq.Stats{Activity: a}})
+		}
+		return samples
+	}
+	for want, samples := range map[string][]sample{
+		"–":                      activity(past, past),
+		"p50 ≤ 2 ms, p99 ≤ 2 ms": append([]sample{{err: delayq.ErrUnavailable}}, activity(past, now)...),
+		"p50 > 1 h, p99 > 1 h":   activity(delayq.Activity{}, delayq.Activity{Lateness: delayq.LatenessHistogram{len(now.Lateness) - 1: 3}}),
+	} {
+		if got := figuresOf(samples, true).Texts["late"]; got != want {
+			t.Errorf("the lateness is %q, want %q", got, want)
+		}
 	}
 	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown, Activity: backend.UnknownActivity}
 	f = figuresOf([]sample{{at: began, stats: unknown}, {at: began.Add(10 * time.Second), stats: unknown}}, true)
-	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "in", "out"} {
+	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "in", "out", "late"} {
 		if f.Texts[name] != "?" || f.Texts["top-"+name] != "" {
 			t.Errorf("%s is %q, %q", name, f.Texts[name], f.Texts["top-"+name])
 		}

@@ -15,7 +15,7 @@ import (
 
 // unknowns is what Stats returns of a queue without ready messages and dead letters.
 func unknowns() backend.Stats {
-	s := backend.Stats{Scheduled: backend.Unknown, InFlight: backend.Unknown, OldestReady: backend.Unknown, Pushed: backend.Unknown, Acked: backend.Unknown}
+	s := backend.Stats{Scheduled: backend.Unknown, InFlight: backend.Unknown, OldestReady: backend.Unknown, Activity: backend.UnknownActivity}
 	for i := range s.Due {
 		s.Due[i] = backend.Unknown
 	}

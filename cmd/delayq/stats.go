@@ -25,9 +25,9 @@ func (statsCommand) Help() string {
 
 "due in 1m" are scheduled messages that fall due within a minute. "due in 10m" are those due after one minute and within ten. So each message is counted once. A number with "~" is estimated from a sample, as in a queue in memory with many messages.
 
-With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits. "pushed" and "acked" are how many messages were stored and acknowledged; they are there for rates, and may begin at 0 again.
+With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits. "pushed" and "acked" are how many messages were stored and acknowledged, and "lateness" how many came to workers within 1, 2, 5, 10, 20, 50, 100, 200 and 500 ms, 1, 2, 5 and 10 s, a minute, 10 minutes, an hour, and later. They are there for rates, and may begin at 0 again.
 
-RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one queue. Their number is "unknown", or null in JSON. So are "pushed" and "acked", the number of messages in flight without ?management=HOST:PORT, and that of dead letters while a program reads them.`
+RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one queue. Their number is "unknown", or null in JSON. So are "pushed", "acked" and "lateness", the number of messages in flight without ?management=HOST:PORT, and that of dead letters while a program reads them.`
 }
 
 // Run counts.

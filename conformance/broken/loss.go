@@ -131,6 +131,17 @@ var lossFaults = []Fault{
 		}
 		q.onStats(func(s *backend.Stats) { s.Activity.Pushed = pushed.Load() })
 	}},
+	{Name: "counts a message that comes again as one that came late", Rule: "stats-activity", breaks: func(q *queue) {
+		var again atomic.Int64
+		q.nack = func(ctx context.Context, rs []backend.Return) []error {
+			again.Add(int64(len(rs)))
+			return q.Queue.Nack(ctx, rs)
+		}
+		q.onStats(func(s *backend.Stats) { s.Activity.Lateness[0] += again.Load() })
+	}},
+	{Name: "counts the lateness in another unit", Rule: "stats-activity", breaks: func(q *queue) {
+		q.onStats(func(s *backend.Stats) { copy(s.Activity.Lateness[1:], s.Activity.Lateness[:]) })
+	}},
 	{Name: "does not count pushes, and does not declare it", Rule: "stats-known", breaks: func(q *queue) {
 		q.onStats(func(s *backend.Stats) { s.Activity = backend.UnknownActivity })
 	}},

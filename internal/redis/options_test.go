@@ -83,11 +83,11 @@ func TestTraits(t *testing.T) {
 	often.Sweep, seldom.Sweep = 10*time.Millisecond, time.Minute
 	shared := backend.Traits{
 		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Second, AnyName: true,
-		Lacks: backend.Lacking(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders, backend.ChangingHeaders, backend.UniqueWindows, backend.Transactions, backend.CountingThroughput),
+		Lacks: backend.Lacking(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders, backend.ChangingHeaders, backend.UniqueWindows, backend.Transactions, backend.CountingActivity),
 	}
 	alone := backend.Traits{
 		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, AnyName: true,
-		Lacks: backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions, backend.CountingThroughput),
+		Lacks: backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions, backend.CountingActivity),
 	}
 	for b, want := range map[backend.Backend]backend.Traits{
 		keyspace.New(client): onRedis,

@@ -34,7 +34,7 @@ func (b *beanstalkdBackend) Traits() backend.Traits {
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
 			backend.Ordering, backend.OwnIDs, backend.KeepingHeaders, backend.Deduplicating, backend.Transactions,
-			backend.CountingThroughput,
+			backend.CountingActivity,
 		),
 	}
 }
@@ -253,7 +253,7 @@ func (q *beanstalkdQueue) Cancel(ctx context.Context, ids []string) []error {
 
 // Stats are those of the tube.
 func (q *beanstalkdQueue) Stats(ctx context.Context) (s backend.Stats, err error) {
-	s.Pushed, s.Acked = backend.Unknown, backend.Unknown
+	s.Activity = backend.UnknownActivity
 	if err := q.ready(ctx); err != nil {
 		return s, err
 	}
