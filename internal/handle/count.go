@@ -21,7 +21,7 @@ type counter struct {
 	add   func(ctx context.Context, a backend.Activity) error // nil for a store that does not count
 	clock clockwork.Clock
 
-	adding sync.Mutex // held while the store adds, and never within mu
+	adding chan struct{} // holds one while the store adds
 
 	mu     sync.Mutex
 	counts backend.Activity
@@ -75,8 +75,8 @@ func (c *counter) count(add func(*backend.Activity)) {
 // flush adds the counts to the store's. They are lost if that fails: a store that replies late may
 // have counted them already.
 func (c *counter) flush() {
-	c.adding.Lock()
-	defer c.adding.Unlock()
+	c.adding <- struct{}{}
+	defer func() { <-c.adding }()
 	c.mu.Lock()
 	counts := c.counts
 	c.counts, c.timer = backend.Activity{}, nil

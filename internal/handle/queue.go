@@ -62,7 +62,7 @@ func New(s Source, hub *Hub, log *slog.Logger, onClose func(*Queue)) *Queue {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.count.add, q.count.clock = s.Count, q.clock
+	q.count.add, q.count.clock, q.count.adding = s.Count, q.clock, make(chan struct{}, 1)
 	q.fetching, q.stop = context.WithCancel(context.Background())
 	return q
 }

@@ -1,0 +1,102 @@
+package handle
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A tally is a store that pushes and acks everything but the id "bad", and notes its activity.
+type tally struct {
+	Messages
+	began  time.Time
+	counts []counted
+	stalls bool
+}
+
+type counted struct {
+	at time.Duration
+	backend.Activity
+}
+
+func (*tally) Schedule(_ context.Context, ms []backend.Message) (errs []error) {
+	for _, m := range ms {
+		errs = append(errs, nil)
+		if m.ID == "bad" {
+			errs[len(errs)-1] = backend.ErrDuplicate
+		}
+	}
+	return errs
+}
+
+func (*tally) Ack(context.Context, []backend.Lease) []error { return nil } // all are done
+
+func (s *tally) count(ctx context.Context, a backend.Activity) error {
+	s.counts = append(s.counts, counted{time.Since(s.began), a})
+	if s.stalls {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func openTally(t *testing.T, s *tally) *Queue {
+	t.Helper()
+	s.began = time.Now()
+	claim := func(context.Context, int, time.Duration) (Claim, error) {
+		now := time.Now()
+		return Claim{Deliveries: []backend.Delivery{
+			{ID: "first", Attempt: 1, Due: now.Add(-3 * time.Millisecond), Until: now.Add(time.Minute)},
+			{ID: "again", Attempt: 2, Due: now.Add(-3 * time.Millisecond), Until: now.Add(time.Minute)},
+		}}, nil
+	}
+	q := New(Source{Messages: s, Name: "q", Claim: claim, Count: s.count}, &Hub{Poll: poll}, slog.New(slog.DiscardHandler), nil)
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// A handle adds what it did once a second, and what is left when it closes.
+func TestActivity(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := &tally{}
+		q := openTally(t, s)
+		q.Schedule(t.Context(), []backend.Message{{ID: "a"}, {ID: "bad"}, {ID: "b"}})
+		if _, err := q.Receive(t.Context(), 2, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond) // of the bubble, as all in this file
+		q.Ack(t.Context(), make([]backend.Lease, 3))
+		time.Sleep(time.Hour)
+		q.Schedule(t.Context(), []backend.Message{{ID: "bad"}})
+		time.Sleep(time.Hour)
+		q.Schedule(t.Context(), []backend.Message{{ID: "c"}})
+		_ = q.Close()
+		q.Schedule(t.Context(), []backend.Message{{ID: "d"}})
+		time.Sleep(time.Hour)
+		late := backend.LatenessHistogram{2: 1}
+		want := []counted{{time.Second, backend.Activity{Pushed: 2, Acked: 3, Lateness: late}}, {2*time.Hour + 500*time.Millisecond, backend.Activity{Pushed: 1}}}
+		if !slices.Equal(s.counts, want) {
+			t.Errorf("counted %v, want %v", s.counts, want)
+		}
+	})
+}
+
+// A store that does not reply holds no call up, and Close for half a second. What it was told is not
+// told again.
+func TestActivityOfAStoreThatStalls(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := &tally{stalls: true}
+		q := openTally(t, s)
+		for range 3 {
+			q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
+			time.Sleep(1200 * time.Millisecond)
+		}
+		_ = q.Close()
+		if took := time.Since(s.began); took != 3600*time.Millisecond+countWithin-200*time.Millisecond || len(s.counts) != 3 {
+			t.Errorf("closed after %v, counted %v", took, s.counts)
+		}
+	})
+}
