@@ -49,7 +49,7 @@ func figuresOf(samples []sample, charts bool) figures {
 	if s.Activity.Pushed != delayq.Unknown {
 		f.Texts["in"], f.Texts["out"] = rateText(rate(samples, pushed)), rateText(rate(samples, acked))
 	}
-	f.Texts["late"] = late(samples)
+	f.Texts["late50"], f.Texts["late99"] = late(samples, 0.5), late(samples, 0.99)
 	f.Texts["pause"] = pauseText(s)
 	f.Texts["quarantined"] = ""
 	if s.Quarantined > 0 {
@@ -135,8 +135,8 @@ func rateText(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64)
 }
 
-// late is how late messages came to workers since the first sample.
-func late(samples []sample) string {
+// late is how late that share of the messages came to workers, at most, since the first sample.
+func late(samples []sample, share float64) string {
 	last := samples[len(samples)-1].stats.Activity
 	if last.Pushed == delayq.Unknown {
 		return unknownCount
@@ -146,12 +146,10 @@ func late(samples []sample) string {
 	if h == (delayq.LatenessHistogram{}) {
 		return "–"
 	}
-	return "p50 " + bound(h.Quantile(0.5)) + ", p99 " + bound(h.Quantile(0.99))
-}
-
-func bound(d time.Duration) string {
-	if bounds := delayq.LatenessBounds(); d > bounds[len(bounds)-1] {
-		return "> " + span(bounds[len(bounds)-1])
+	bounds := delayq.LatenessBounds()
+	d, most := h.Quantile(share), bounds[len(bounds)-1]
+	if d > most {
+		return "> " + span(most)
 	}
 	return "≤ " + span(d)
 }

@@ -35,7 +35,7 @@ func TestPagesShowTheQueue(t *testing.T) {
 		b, q := openQueue(t)
 		fill(t, q)
 		time.Sleep(3 * time.Second) // virtual
-		b.get("/", "orders", "60 1 1 2 3.0 s – 3.0 s ago")
+		b.get("/", "orders", "60 1 1 2 3.0 s – – 3.0 s ago")
 		b.get("/queues/orders", "Scheduled not due yet 60", "In flight a worker has it 1", "≤ 10m 9", "≤ 1h 50", "since now")
 		b.get("/queues/orders/messages", "ready ready 3.0 s ago 0 plain text", "s48", "Next page")
 		b.get("/queues/orders/messages?state=ready", "1 of 61 messages looked at match")

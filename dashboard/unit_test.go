@@ -190,17 +190,17 @@ func TestFigures(t *testing.T) {
 		return samples
 	}
 	for want, samples := range map[string][]sample{
-		"–":                      activity(past, past),
-		"p50 ≤ 2 ms, p99 ≤ 2 ms": append([]sample{{err: delayq.ErrUnavailable}}, activity(past, now)...),
-		"p50 > 1 h, p99 > 1 h":   activity(delayq.Activity{}, delayq.Activity{Lateness: delayq.LatenessHistogram{len(now.Lateness) - 1: 3}}),
+		"–":      activity(past, past),
+		"≤ 2 ms": append([]sample{{err: delayq.ErrUnavailable}}, activity(past, now)...),
+		"> 1 h":  activity(delayq.Activity{}, delayq.Activity{Lateness: delayq.LatenessHistogram{len(now.Lateness) - 1: 3}}),
 	} {
-		if got := figuresOf(samples, true).Texts["late"]; got != want {
+		if got := figuresOf(samples, true).Texts["late99"]; got != want {
 			t.Errorf("the lateness is %q, want %q", got, want)
 		}
 	}
 	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown, Activity: backend.UnknownActivity}
 	f = figuresOf([]sample{{at: began, stats: unknown}, {at: began.Add(10 * time.Second), stats: unknown}}, true)
-	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "in", "out", "late"} {
+	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "in", "out", "late50", "late99"} {
 		if f.Texts[name] != "?" || f.Texts["top-"+name] != "" {
 			t.Errorf("%s is %q, %q", name, f.Texts[name], f.Texts["top-"+name])
 		}
