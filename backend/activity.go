@@ -16,8 +16,8 @@ type Activity struct {
 	Pushed int64 // messages that were stored
 	Acked  int64 // messages that were acknowledged
 
-	// Lateness counts the first hand-out of each message, by how long after its due time that was,
-	// on the store's clock.
+	// Lateness counts hand-outs by how long after the due time they were, on the store's clock: the
+	// first of each message, and again one after it was given back untouched.
 	Lateness LatenessHistogram
 }
 
