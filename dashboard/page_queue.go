@@ -66,10 +66,10 @@ func (v *visit) lacks() []string {
 		what    string
 	}{
 		{delayq.Counting, "count messages"}, {delayq.CountingScheduled, "count messages that are scheduled"},
-		{delayq.CountingActivity, "count pushes, acks and how late messages come"},
 		{delayq.Peeking, "list messages that wait"}, {delayq.Getting, "show a message by its id"}, {delayq.Cancelling, "cancel"},
 		{delayq.Rescheduling, "reschedule"}, {delayq.Redriving, "list, redrive or delete dead letters"},
 		{delayq.Pausing, "pause all workers"}, {delayq.Purging, "purge"},
+		{delayq.CountingActivity, "count pushes, acks and how late messages come"},
 	} {
 		if !v.queue.Supports(f.feature) {
 			all = append(all, f.what)
