@@ -122,8 +122,9 @@ type FeatureSet uint32
 
 // Lacking returns the set of the features and of those that they imply: without [Cancelling] there
 // is no [CancelNotFound], without [OwnIDs] no [UniqueWindows], without [KeepingHeaders] no
-// [ChangingHeaders], without [Counting] no [CountingScheduled] and no [CountingActivity]; and without [OwnIDs],
-// [KeepingHeaders] or [Deduplicating] no [Replacing]; and without that no [ReplacingInFlight].
+// [ChangingHeaders], without [Counting] no [CountingScheduled] and no [CountingActivity]; and
+// without [OwnIDs], [KeepingHeaders] or [Deduplicating] no [Replacing]; and without that no
+// [ReplacingInFlight].
 func Lacking(fs ...Feature) FeatureSet { return FeatureSet(0).With(fs...) }
 
 // With returns the set with more features in it, and those that they imply.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -76,12 +75,11 @@ func TestVerifyRedis(t *testing.T) {
 			url += "?codec=envelope"
 		}
 		push(t, openQueue(t, url), "theirs")
-		before := keysOf(t, client)
-		counted := scheme == "redisson"
-		for end := time.Now().Add(time.Minute); !(counted && strings.Contains(before, "queues")) && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			before = keysOf(t, client) // the handle enters its name in the background, and counts its push
-			counted = counted || strings.Contains(before, "counts")
-		}
+		var before string
+		until(t, "the handle to enter its name, and to count its push", func() bool {
+			before = keysOf(t, client)
+			return strings.Contains(before, "queues") && (scheme == "redisson" || strings.Contains(before, ":counts"))
+		})
 		r := runOK(t, "verify", url, "--run", fewChecks)
 		r.wantOutput(t, "never-early", "leaves-nothing", " 0 broken, 0 not offered, 0 not judged\n")
 		if after := keysOf(t, client); len(before) == 0 || after != before {

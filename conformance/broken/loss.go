@@ -103,11 +103,7 @@ var lossFaults = []Fault{
 		q.onStats(func(s *backend.Stats) { s.Activity.Pushed = calls.Load() })
 	}},
 	{Name: "counts a nack as an ack", Rule: "stats-activity", breaks: func(q *queue) {
-		var nacked atomic.Int64
-		q.nack = func(ctx context.Context, rs []backend.Return) []error {
-			nacked.Add(int64(len(rs)))
-			return q.Queue.Nack(ctx, rs)
-		}
+		nacked := countNacks(q)
 		q.onStats(func(s *backend.Stats) { s.Activity.Acked += nacked.Load() })
 	}},
 	{Name: "counts an ack that came too late", Rule: "stats-activity", breaks: func(q *queue) {
@@ -132,12 +128,8 @@ var lossFaults = []Fault{
 		q.onStats(func(s *backend.Stats) { s.Activity.Pushed = pushed.Load() })
 	}},
 	{Name: "counts a message that comes again as one that came late", Rule: "stats-activity", breaks: func(q *queue) {
-		var again atomic.Int64
-		q.nack = func(ctx context.Context, rs []backend.Return) []error {
-			again.Add(int64(len(rs)))
-			return q.Queue.Nack(ctx, rs)
-		}
-		q.onStats(func(s *backend.Stats) { s.Activity.Lateness[0] += again.Load() })
+		nacked := countNacks(q)
+		q.onStats(func(s *backend.Stats) { s.Activity.Lateness[0] += nacked.Load() })
 	}},
 	{Name: "counts the lateness in another unit", Rule: "stats-activity", breaks: func(q *queue) {
 		q.onStats(func(s *backend.Stats) { copy(s.Activity.Lateness[1:], s.Activity.Lateness[:]) })
@@ -148,6 +140,16 @@ var lossFaults = []Fault{
 	{Name: "mixes up queues whose names are alike", Rule: "queues-are-apart", breaks: func(q *queue) {
 		q.reopen(q.name[:min(len(q.name), len("conformance.queues-are-apart"))])
 	}},
+}
+
+// countNacks counts the messages of all nacks.
+func countNacks(q *queue) *atomic.Int64 {
+	var nacked atomic.Int64
+	q.nack = func(ctx context.Context, rs []backend.Return) []error {
+		nacked.Add(int64(len(rs)))
+		return q.Queue.Nack(ctx, rs)
+	}
+	return &nacked
 }
 
 // receiveAfterEnd goes on receiving after the context has ended, and drops what it gets, as a BLPOP

@@ -67,15 +67,15 @@ func TestActivity(t *testing.T) {
 		if _, err := q.Receive(t.Context(), 2, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(500 * time.Millisecond) // of the bubble, as all in this file
+		time.Sleep(500 * time.Millisecond) // virtual
 		q.Ack(t.Context(), make([]backend.Lease, 3))
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // virtual
 		q.Schedule(t.Context(), []backend.Message{{ID: "bad"}})
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // virtual
 		q.Schedule(t.Context(), []backend.Message{{ID: "c"}})
 		_ = q.Close()
 		q.Schedule(t.Context(), []backend.Message{{ID: "d"}})
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // virtual
 		late := backend.LatenessHistogram{2: 1}
 		want := []counted{{time.Second, backend.Activity{Pushed: 2, Acked: 3, Lateness: late}}, {2*time.Hour + 500*time.Millisecond, backend.Activity{Pushed: 1}}}
 		if !slices.Equal(s.counts, want) {
@@ -92,7 +92,7 @@ func TestActivityOfAStoreThatStalls(t *testing.T) {
 		q := openTally(t, s)
 		for range 3 {
 			q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
-			time.Sleep(1200 * time.Millisecond)
+			time.Sleep(1200 * time.Millisecond) // virtual
 		}
 		_ = q.Close()
 		if took := time.Since(s.began); took != 3600*time.Millisecond+countWithin-200*time.Millisecond || len(s.counts) != 3 {
