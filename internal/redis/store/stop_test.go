@@ -27,7 +27,7 @@ func newTrial(t *testing.T, server *testenv.RedisServer) *trial {
 	}
 	tr.Store = tr.On(tr.Raw)
 	tr.Key, tr.Keys = b.key, b.left
-	tr.Tidy = func(error) { must(t, tr.Raw.Del(tr.Ctx, b.key("unique")).Err()) }
+	tr.Tidy = func(error) { must(t, tr.Raw.Del(tr.Ctx, b.key("unique"), b.key("counts")).Err()) }
 	tr.Claims = map[string]redistest.Claims{"script": redistest.ByScript, "arbitrate": byArbitrate, "mover": byMover}
 	return tr
 }
@@ -124,6 +124,10 @@ func nackWithHeaders(tr *trial, s redistest.Store) error {
 	return errors.Join(settlers["nack with headers"](tr.Ctx, s, tr.Leases)...)
 }
 
+func countOne(tr *trial, s redistest.Store) error {
+	return s.(*store.Store).Count(tr.Ctx, backend.Activity{Pushed: 1})
+}
+
 const replaceMarker = "-- Stores messages that replace others"
 
 var suite = redistest.Suite{
@@ -165,6 +169,7 @@ var suite = redistest.Suite{
 		{Name: "arbitrate", Marker: "-- Only reads: up to", Before: redistest.Pushed, Do: redistest.Take(byArbitrate), First: 1, Most: 2, Reads: true},
 		{Name: "nack with headers", Marker: redistest.NackMarker, Before: redistest.Leased, Do: nackWithHeaders, First: 2, Most: 2},
 		{Name: "cancel in ready", Marker: redistest.CancelMarker, Before: moved, Do: redistest.CancelAll, Gone: true, First: 1, Most: 1},
+		{Name: "count", Marker: "-- Adds to the queue's activity", Before: redistest.Pushed, Do: countOne, First: 1, Most: 1, Once: true},
 		{Name: "reschedule in ready", Marker: redistest.RescheduleMarker, Before: moved, Do: redistest.RescheduleAll, First: 1, Most: 1},
 	},
 	Access: []string{"~test:*", "&test:*"},
