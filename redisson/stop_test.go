@@ -178,6 +178,7 @@ func suite(t *testing.T) *redistest.Suite {
 
 func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite(t).Stopped(t) }
 func TestLostReplies(t *testing.T)           { t.Parallel(); suite(t).LostReplies(t) }
+func TestLostRequests(t *testing.T)          { t.Parallel(); suite(t).LostRequests(t) }
 func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite(t).LostPushes(t) }
 func TestStaleTokens(t *testing.T)           { t.Parallel(); suite(t).StaleTokens(t) }
 func TestWithoutARight(t *testing.T)         { t.Parallel(); suite(t).WithoutARight(t) }

@@ -196,6 +196,25 @@ func (s *Suite) LostReplies(t *testing.T) {
 	})
 }
 
+// LostRequests loses the first script of each call on its way to the server. The call is sent again,
+// and succeeds. The outcome is unknown of one that is not, and may be of a push, whose message may have
+// come and gone.
+func (s *Suite) LostRequests(t *testing.T) {
+	s.each(t, func(t *testing.T, c *Call, begin func(*testing.T) *Trial) {
+		tr := c.prepare(begin(t))
+		f := &Fault{At: "evalsha", Unsent: true}
+		err := c.Do(tr, tr.On(f.Client(t, tr.Raw)))
+		if !f.Met() {
+			t.Fatal("the call runs no script")
+		}
+		unknown := errors.Is(err, script.ErrUnknown)
+		if unknown != (err != nil) || c.Once && !unknown || unknown && !c.Once && c.Marker != PushMarker {
+			t.Errorf("got %v; want an unknown outcome: %v", err, c.Once)
+		}
+		tr.complete(c, ByScript, err)
+	})
+}
+
 // LostPushes loses the reply to a push, and has something happen to its message before the push is
 // sent again. A push is no duplicate of itself, and its outcome is unknown where its message may be
 // done.

@@ -185,6 +185,7 @@ var suite = redistest.Suite{
 
 func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite.Stopped(t) }
 func TestLostReplies(t *testing.T)           { t.Parallel(); suite.LostReplies(t) }
+func TestLostRequests(t *testing.T)          { t.Parallel(); suite.LostRequests(t) }
 func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite.LostPushes(t) }
 func TestStaleTokens(t *testing.T)           { t.Parallel(); suite.StaleTokens(t) }
 

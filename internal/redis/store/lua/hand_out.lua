@@ -155,6 +155,9 @@ local function claimed_before()
   table.sort(mine, function(a, b)
     return a.due < b.due or a.due == b.due and a.seq < b.seq
   end)
+  if #mine == 0 then
+    return false
+  end
   ROOM, limit = math.huge, math.huge
   for _, h in ipairs(mine) do
     local rec = redis.call('HGET', MSG, id_of(h.m))
@@ -163,5 +166,5 @@ local function claimed_before()
     end
     out[3] = tonumber(redis.call('ZSCORE', LEASES, h.m))
   end
-  return #mine > 0
+  return true
 end
