@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -122,12 +123,22 @@ type run struct {
 	lost        bool            // its lease is lost
 }
 
+// A job is a run with its handler's context.
+type job struct {
+	ctx context.Context //nolint:containedctx // on its way to the goroutine
+	run *run
+}
+
 // A consumer is one running Consume: a loop that fetches, a goroutine for each message being
 // handled, and one that renews their leases.
 type consumer struct {
 	Config
 	fetching context.Context //nolint:containedctx // ends with the loop
 	handling context.Context //nolint:containedctx // ends with the last handler
+
+	jobs    chan job      // to goroutines that wait
+	waiting atomic.Int64  // how many of them there are
+	ended   chan struct{} // closed when no job comes any more
 
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // calls that give messages back
@@ -145,6 +156,7 @@ type consumer struct {
 // handlers do not return in time. The contexts of handlers carry the values of ctx.
 func Run(ctx context.Context, cfg Config) error {
 	c := newConsumer(ctx, cfg)
+	defer close(c.ended)
 	var abort context.CancelCauseFunc
 	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
@@ -159,6 +171,8 @@ func newConsumer(ctx context.Context, cfg Config) *consumer {
 	return &consumer{
 		Config:   cfg,
 		fetching: ctx,
+		jobs:     make(chan job),
+		ended:    make(chan struct{}),
 		changed:  make(chan struct{}, 1),
 		idle:     cfg.Workers,
 		running:  make(map[*run]struct{}),

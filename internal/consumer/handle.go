@@ -13,7 +13,8 @@ import (
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
-// start handles a message in a goroutine of its own, which is a worker.
+// start has a goroutine handle a message, which is a worker then: one that waits for a message, else a
+// new one. A new one's stack grows for each store's settle, which is a tenth of a burst's work.
 func (c *consumer) start(d Delivery) {
 	ctx, cancel := context.WithCancelCause(c.handling)
 	own := d.Limits()
@@ -25,7 +26,29 @@ func (c *consumer) start(d Delivery) {
 		r.timer = c.Clock.AfterFunc(r.timeout, func() { c.timedOut(r) })
 	}
 	c.mu.Unlock()
-	go c.handle(ctx, r)
+	select {
+	case c.jobs <- job{ctx, r}:
+	default:
+		go c.work(job{ctx, r})
+	}
+}
+
+// work handles messages until the consumer has ended, a handler ends its goroutine, or as many others
+// wait as there are workers.
+func (c *consumer) work(j job) {
+	for {
+		c.handle(j.ctx, j.run)
+		if c.waiting.Add(1) > int64(c.Workers) {
+			c.waiting.Add(-1)
+			return
+		}
+		select {
+		case j = <-c.jobs:
+			c.waiting.Add(-1)
+		case <-c.ended:
+			return
+		}
+	}
 }
 
 // timedOut ends the handler's context, and stops renewing the lease of a handler that ignores it.
