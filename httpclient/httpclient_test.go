@@ -38,9 +38,9 @@ func serve(t *testing.T, opts ...server.Option) (url string) {
 	return h.URL
 }
 
-func dial(t *testing.T, url string, opts ...httpclient.Option) *httpclient.Backend {
+func dial(t *testing.T, url string) *httpclient.Backend {
 	t.Helper()
-	b, err := httpclient.Dial(t.Context(), url, opts...)
+	b, err := httpclient.Dial(t.Context(), url)
 	must(t, err)
 	t.Cleanup(func() { must(t, b.Close()) })
 	return b

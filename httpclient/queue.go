@@ -25,7 +25,7 @@ type queue struct {
 	path string
 	log  *slog.Logger
 
-	closing context.Context //nolint:containedctx // ends when Close begins
+	closing context.Context // ends when Close begins
 	close   context.CancelFunc
 	mu      sync.Mutex     // between the start of a receive and Close
 	polls   sync.WaitGroup // receives, until the server has ended them

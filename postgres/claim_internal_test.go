@@ -16,7 +16,7 @@ import (
 // once, and again.
 func TestLookAgainForLockedMessage(t *testing.T) {
 	t.Parallel()
-	ended, soon := int64(1_000), int64(1_000_000+time.Second.Microseconds())
+	ended, soon := int64(1_000), 1_000_000+time.Second.Microseconds()
 	c := claimed{now: 1_000_000, lease: &ended, next: &soon}
 	if got, want := c.claim(1).Next, moment(c.now).Add(lockedAgain); !got.Equal(want) {
 		t.Errorf("it looks again at %v, want %v", got, want)

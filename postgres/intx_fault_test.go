@@ -212,8 +212,9 @@ func (a *agreement) onePgx(ctx context.Context, cfg *pgx.ConnConfig, kind string
 		return tx.Rollback(ctx)
 	case leaves:
 		return conn.Close(ctx)
+	default:
+		return a.commit(ctx, a.id(kind, i), f, armed, pid, func() error { return tx.Commit(ctx) })
 	}
-	return a.commit(ctx, a.id(kind, i), f, armed, pid, func() error { return tx.Commit(ctx) })
 }
 
 func (a *agreement) oneStd(ctx context.Context, cfg *pgx.ConnConfig, kind string, i int, f fate, armed *atomic.Int64) error {

@@ -69,7 +69,7 @@ func TestListShowsNoOtherQueues(t *testing.T) {
 	must(t, err)
 	f := start(t, server.Tokens(set))
 	f.token = all
-	f.push(t, "a")
+	f.push(t)
 	f.call(t, http.MethodPost, "/v1/queues/mail/messages", `{}`).want(t, http.StatusCreated, "")
 	for token, want := range map[string][]string{mail: {"mail"}, all: {"mail", "orders"}} {
 		f.token = token

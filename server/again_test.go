@@ -75,7 +75,7 @@ func TestLeasesOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
 	first, second := startOn(t, store), startOn(t, store)
-	first.push(t, "a")
+	first.push(t)
 	d := first.receive(t)[0]
 	first.server.Close()
 	second.post(t, "extend", `{"leases": ["`+d.Lease+`"], "lease_for": 5}`).want(t, http.StatusOK, "")
@@ -117,7 +117,7 @@ func TestClientGoneAfterTheClaim(t *testing.T) {
 	for _, headers := range [][]string{nil, {keyHeader, "k"}} {
 		h := held{memory.New(), make(chan struct{}), new(atomic.Bool)}
 		f := startOn(t, h)
-		f.push(t, "a")
+		f.push(t)
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		go func() {
@@ -150,7 +150,7 @@ func TestEndReceive(t *testing.T) {
 		t.Errorf("got %d %s", r.status, r.body)
 	}
 	f.post(t, "receive/end", `{"key": "late"}`).want(t, http.StatusOK, "")
-	f.push(t, "a")
+	f.push(t)
 	if ds := f.receive(t, keyHeader, "late"); len(ds) != 0 {
 		t.Errorf("a receive that was ended before it came took %v", ds)
 	}
@@ -175,7 +175,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("got %d %s", r.status, r.body)
 		}
 	}
-	f.push(t, "a")
+	f.push(t)
 	if ds := f.receive(t); len(ds) != 0 {
 		t.Errorf("a draining server gave %v", ds)
 	}
@@ -193,7 +193,7 @@ func TestLeaseOfAStoreThatIsGone(t *testing.T) {
 	first, second := start(t), start(t)
 	var leases [2]string
 	for i, f := range []*fixture{first, second} {
-		f.push(t, "a")
+		f.push(t)
 		leases[i] = f.receive(t)[0].Lease
 	}
 	second.post(t, "ack", `{"leases": ["`+leases[0]+`"]}`).want(t, http.StatusConflict, wire.LeaseLost)

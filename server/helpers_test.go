@@ -115,7 +115,7 @@ func (f *fixture) try(ctx context.Context, method, path, body string, headers ..
 	if err != nil {
 		return reply{}, err
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	text, err := io.ReadAll(w.Body)
 	return reply{w.StatusCode, w.Header.Get("Content-Type"), w.Header, text}, err
 }
@@ -127,10 +127,10 @@ func (f *fixture) post(t *testing.T, verb, body string, headers ...string) reply
 	return f.call(t, http.MethodPost, orders+verb, body, headers...)
 }
 
-// push pushes a message that is due at once.
-func (f *fixture) push(t *testing.T, id string) {
+// push pushes message a, which is due at once.
+func (f *fixture) push(t *testing.T) {
 	t.Helper()
-	f.post(t, "messages", `{"id": "`+id+`"}`).want(t, http.StatusCreated, "")
+	f.post(t, "messages", `{"id": "a"}`).want(t, http.StatusCreated, "")
 }
 
 // receive takes up to ten messages that are due.

@@ -31,7 +31,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Parallel()
 			c, err := net.Dial("tcp", strings.TrimPrefix(f.URL, "http://"))
 			must(t, err)
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			must(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 			_, err = c.Write([]byte(head + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"))
 			must(t, err)
@@ -90,7 +90,7 @@ func TestCloseGivesBack(t *testing.T) {
 	must(t, err)
 	r, err := http.ReadResponse(bufio.NewReader(c), nil) // its head; the rest is more than the buffers of the system
 	must(t, err)
-	defer r.Body.Close()
+	defer func() { _ = r.Body.Close() }()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -113,11 +113,11 @@ func (c *conn) exec(name string, args ...any) (changed int64, err error) {
 	return c.Changes(), err
 }
 
-// number returns the integer of a statement's only row; ok is false where there is none.
-func (c *conn) number(name string, args ...any) (n int64, ok bool, err error) {
+// number returns the integer of a statement's only row, and 0 where there is none.
+func (c *conn) number(name string, args ...any) (n int64, err error) {
 	err = c.rows(name, func(s *sqlite3.Stmt) bool {
-		n, ok = s.ColumnInt64(0), true
+		n = s.ColumnInt64(0)
 		return true
 	}, args...)
-	return n, ok, err
+	return n, err
 }

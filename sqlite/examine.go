@@ -69,9 +69,9 @@ func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]admin.Findi
 	}
 	var paused int64
 	err = f.read(ctx, func(c *conn) (err error) {
-		n, _, err := c.number("find_queue", queue)
+		n, err := c.number("find_queue", queue)
 		if err == nil {
-			paused, _, err = c.number("read_pause", n)
+			paused, err = c.number("read_pause", n)
 		}
 		return err
 	})
@@ -137,7 +137,7 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 		}
 		var rows int64
 		err = f.read(ctx, func(c *conn) (err error) {
-			rows, _, err = c.number("count_rows", number)
+			rows, err = c.number("count_rows", number)
 			return err
 		})
 		if err != nil {
@@ -153,7 +153,7 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 // find returns the number of a queue, 0 where there is none.
 func (f *file) find(ctx context.Context, queue string) (n int64, err error) {
 	err = f.read(ctx, func(c *conn) (err error) {
-		n, _, err = c.number("find_queue", queue)
+		n, err = c.number("find_queue", queue)
 		return err
 	})
 	return n, err

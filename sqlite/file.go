@@ -100,11 +100,11 @@ func makeSchema(c *conn) error {
 
 // readVersion returns the version of the tables, 0 for none.
 func readVersion(c *conn) (int64, error) {
-	exists, _, err := c.number("has_schema")
+	exists, err := c.number("has_schema")
 	if err != nil || exists == 0 {
 		return 0, err
 	}
-	version, _, err := c.number("read_version")
+	version, err := c.number("read_version")
 	return version, err
 }
 

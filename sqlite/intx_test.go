@@ -311,9 +311,9 @@ func TestReadOnlyTransaction(t *testing.T) {
 
 // A contextThatEnds ends when it is asked for the last time.
 type contextThatEnds struct {
-	context.Context
-	end  context.CancelFunc
-	left atomic.Int64
+	context.Context //nolint:containedctx // it is one
+	end             context.CancelFunc
+	left            atomic.Int64
 }
 
 func (c *contextThatEnds) Done() <-chan struct{} {

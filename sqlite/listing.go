@@ -160,7 +160,7 @@ func (m *messages) Stats(ctx context.Context) (backend.Stats, error) {
 func (m *messages) count(c *conn, now int64) (st backend.Stats, err error) {
 	between := func(state, from, to int64) (n int64) {
 		if err == nil {
-			n, _, err = c.number("count_between", m.queue, state, from, to)
+			n, err = c.number("count_between", m.queue, state, from, to)
 		}
 		return n
 	}

@@ -48,7 +48,7 @@ func (f *file) watch() {
 
 // dataVersion returns a number that changes when another connection has committed.
 func (f *file) dataVersion() (v int64) {
-	f.writer.outside(func(c *conn) { v, _, _ = c.number("data_version") })
+	f.writer.outside(func(c *conn) { v, _ = c.number("data_version") })
 	return v
 }
 

@@ -141,7 +141,7 @@ func (v *txView) Schedule(ctx context.Context, ms []backend.Message) []error {
 		switch s := v.state(ctx, m.ID); {
 		case m.Replace && s == backend.StateInFlight:
 			return backend.ErrInFlight
-		case s != 0 && !(m.Replace && s <= backend.StateReady):
+		case s != 0 && (!m.Replace || s > backend.StateReady):
 			return backend.Duplicate(s)
 		}
 		v.tx.pushed[m.ID] = true

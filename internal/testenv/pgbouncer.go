@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 )
 
@@ -63,7 +64,7 @@ func launchPgBouncer(binary string, behind *PostgresServer, mode string) (*PgBou
 		if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(s.dir, 0o755)); err != nil { //nolint:gosec // it runs as another user than root
 			return err
 		}
-		argv := append(behind.asUser[:len(behind.asUser):len(behind.asUser)], binary, file)
+		argv := append(slices.Clone(behind.asUser), binary, file)
 		return s.run(exec.Command(argv[0], argv[1:]...), func() error { return dial(s.addr()) }, "Address already in use")
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
-// inFlight pushes a message and leases it.
-func (b *bench) inFlight(body string) backend.Delivery {
+// inFlight pushes the first message and leases it.
+func (b *bench) inFlight() backend.Delivery {
 	b.t.Helper()
-	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte(body)}}))
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("first")}}))
 	c, err := b.Claim(b.ctx, 1, time.Minute, "worker")
 	if err != nil || len(c.Deliveries) != 1 {
 		b.t.Fatalf("claimed %d messages, %v", len(c.Deliveries), err)
@@ -46,7 +46,7 @@ func TestReplaceInFlightLosesItsReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			d := b.inFlight("first")
+			d := b.inFlight()
 			b.all(b.Schedule(b.ctx, superseding("second")))
 			b.all(b.losingSecond(func() { meanwhile(b, d) }).Schedule(b.ctx, superseding("third")))
 			if name == "nothing" {
@@ -62,7 +62,7 @@ func TestReplaceInFlightLosesItsReply(t *testing.T) {
 func TestReplaceInFlightLosesItsReplyToANewerOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	d := b.inFlight("first")
+	d := b.inFlight()
 	newer := func() { b.all(b.Schedule(b.ctx, superseding("newer"))) }
 	b.unknown(b.losingSecond(newer).Schedule(b.ctx, superseding("older")))
 	b.shows(backend.StateInFlight, "newer")
@@ -76,7 +76,7 @@ func TestReplaceInFlightLosesItsReplyToANewerOne(t *testing.T) {
 func TestAckOfReplacedLosesItsReply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	d := b.inFlight("first")
+	d := b.inFlight()
 	b.all(b.Schedule(b.ctx, superseding("second")))
 	b.all(b.losing(b.nothingMeanwhile).Ack(b.ctx, []backend.Lease{d.Lease()})) // the first script does nothing
 	b.shows(backend.StateReady, "second")
@@ -122,7 +122,7 @@ func TestReplaceInFlightLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "other", Delay: time.Hour}}))
-	d := b.inFlight("first")
+	d := b.inFlight()
 	b.all(b.Schedule(b.ctx, superseding("second")))
 	b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
 	c, err := b.Claim(b.ctx, 1, time.Minute, "worker")
@@ -160,7 +160,7 @@ func TestArbitrateMeetsAReplacedMessage(t *testing.T) {
 func TestReplacedMessageIsUnreadable(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
-		d := b.inFlight("first")
+		d := b.inFlight()
 		b.all(b.Schedule(b.ctx, superseding("second")))
 		b.garble("a")
 		b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
