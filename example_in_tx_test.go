@@ -23,7 +23,7 @@ func ExampleInTx() {
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "shop.db")
 	b := sqlite.New(file)
 	defer b.Close()
@@ -46,7 +46,7 @@ func ExampleInTx() {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // does nothing after the commit
+		defer tx.Rollback() // does nothing after the commit
 		if _, err := tx.Exec("INSERT INTO orders VALUES (?)", order); err != nil {
 			return err
 		}

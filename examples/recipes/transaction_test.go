@@ -26,7 +26,7 @@ func (l *ledger) inTx(ctx context.Context, do func(*sql.Tx, delayq.Tx) error) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer tx.Rollback() // does nothing after the commit
 	in, err := delayq.InTx(l.queue, tx)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func Example_transaction() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "shop")
 	check(err)
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "shop.db")
 
 	b := sqlite.New(file)
