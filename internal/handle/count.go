@@ -10,9 +10,10 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
+// countWithin bounds one addition: the disk of a busy machine may take seconds.
 const (
 	countEvery  = time.Second
-	countWithin = 500 * time.Millisecond
+	countWithin = 10 * time.Second
 )
 
 // A counter counts what a handle does. It adds its counts to those of the store once a second, while
@@ -21,12 +22,20 @@ type counter struct {
 	add   func(ctx context.Context, a backend.Activity) error // nil for a store that does not count
 	clock clockwork.Clock
 
+	life   context.Context //nolint:containedctx // ends with Close
+	end    context.CancelFunc
 	adding chan struct{} // holds one while the store adds
 
 	mu     sync.Mutex
 	counts backend.Activity
 	timer  clockwork.Timer // nil when none runs
 	closed bool
+}
+
+func newCounter(add func(context.Context, backend.Activity) error, clock clockwork.Clock) *counter {
+	c := &counter{add: add, clock: clock, adding: make(chan struct{}, 1)}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c
 }
 
 // pushed counts a call's n messages, but for those that failed.
@@ -68,33 +77,38 @@ func (c *counter) count(add func(*backend.Activity)) {
 	defer c.mu.Unlock()
 	add(&c.counts)
 	if c.timer == nil && !c.closed && c.counts != (backend.Activity{}) {
-		c.timer = c.clock.AfterFunc(countEvery, c.flush)
+		c.timer = c.clock.AfterFunc(countEvery, func() { c.flush(countWithin) })
 	}
 }
 
 // flush adds the counts to the store's. They are lost if that fails: a store that replies late may
 // have counted them already.
-func (c *counter) flush() {
-	c.adding <- struct{}{}
-	defer func() { <-c.adding }()
+func (c *counter) flush(within time.Duration) {
+	ctx, cancel := context.WithTimeout(c.life, within)
+	defer cancel()
+	select {
+	case c.adding <- struct{}{}:
+		defer func() { <-c.adding }()
+	case <-ctx.Done():
+		return
+	}
 	c.mu.Lock()
 	counts := c.counts
 	c.counts, c.timer = backend.Activity{}, nil
 	c.mu.Unlock()
-	if counts == (backend.Activity{}) {
+	if counts == (backend.Activity{}) || ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
-	defer cancel()
 	_ = c.add(ctx, counts)
 }
 
 // close adds what is left, and nothing later.
 func (c *counter) close() {
+	defer c.end()
 	c.mu.Lock()
 	if c.closed = true; c.timer != nil {
 		c.timer.Stop()
 	}
 	c.mu.Unlock()
-	c.flush()
+	c.flush(closeWithin)
 }

@@ -20,7 +20,7 @@ type Queue struct {
 	clock clockwork.Clock // to sleep on
 	log   *slog.Logger
 	hub   *Hub
-	count counter
+	count *counter
 
 	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
@@ -62,7 +62,7 @@ func New(s Source, hub *Hub, log *slog.Logger, onClose func(*Queue)) *Queue {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.count.add, q.count.clock, q.count.adding = s.Count, q.clock, make(chan struct{}, 1)
+	q.count = newCounter(s.Count, q.clock)
 	q.fetching, q.stop = context.WithCancel(context.Background())
 	return q
 }
