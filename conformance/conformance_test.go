@@ -74,7 +74,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 
 // patience bounds the wait for an event: it only matters when something is broken, or the machine
 // is busy.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
 var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres"}
