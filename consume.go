@@ -203,9 +203,9 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	if err = cmp.Or(err, valid.Context(ctx)); err != nil {
 		return nil, err
 	}
-	if !q.Supports(CountingAttempts) {
+	if err := q.lacks(CountingAttempts, "MaxAttempts"); err != nil {
 		if o.limited {
-			return nil, q.unsupported("MaxAttempts")
+			return nil, err
 		}
 		o.MaxAttempts = 0
 	}
@@ -226,9 +226,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		InProcess: !q.Supports(Durability),
 		Calls:     q.traits.Calls,
 		MaxDelay:  valid.MaxDelay(q.traits),
-		Handle: func(ctx context.Context, d consumer.Delivery) error {
-			return h.call(ctx, d.(delivery).Delivery)
-		},
+		Handle:    func(ctx context.Context, d consumer.Delivery) error { return h.call(ctx, d.(delivery).Delivery) },
 		Classify:  classify,
 		Retry:     o.retry.Delay,
 		Fallback:  defaultRetry.Delay,
@@ -247,7 +245,6 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 func (q *queue) Pause()  { q.gate.Shut() }
 func (q *queue) Resume() { q.gate.Open() }
 
-// claim receives messages for a consumer.
 func (q *queue) claim(ctx context.Context, limit int) ([]consumer.Delivery, error) {
 	all, err := q.receive(ctx, limit, true)
 	ds := make([]consumer.Delivery, len(all))

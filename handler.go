@@ -21,9 +21,7 @@ import (
 // ctx ends when the handler must stop, and [context.Cause] says why: [ErrLeaseLost], [ErrTimeout]
 // when it takes longer than [Timeout] allows, or [ErrDrain] when a stop takes longer than [Drain]
 // allows. The handler may settle the message itself; its result then only goes to the log.
-//
-// A goroutine handles one message after the other: what a handler leaves on it, such as a locked
-// thread or profiler labels, is there for the next one.
+// Its goroutine handles other messages later: a handler that locks the thread unlocks it.
 type Handler func(ctx context.Context, d *Delivery) error
 
 // Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that

@@ -407,9 +407,5 @@ func (q *queue) fail(op, id string, err error) error {
 	return opError(op, q.name, id, err)
 }
 
-func (q *queue) unsupported(op string) error {
-	return &backend.UnsupportedError{Backend: q.traits.Name, Op: op}
-}
-
 // String helps a %v in a log.
 func (q *queue) String() string { return fmt.Sprintf("%s queue %q", q.traits.Name, q.name) }

@@ -25,23 +25,23 @@ type DueHistogram = backend.DueHistogram
 // 6 hours, a day, a week. The last interval of a histogram has none.
 func DueBounds() []time.Duration { return backend.DueBounds() }
 
-// Activity counts what was done with a queue's messages, for rates: it is in [Stats].
-type Activity = backend.Activity
-
-// LatenessHistogram counts the hand-outs of [Activity] by how late they were.
-type LatenessHistogram = backend.LatenessHistogram
+// Activity counts what was done with a queue's messages, for rates, and a LatenessHistogram its
+// hand-outs by how late they were. It is in [Stats].
+type (
+	Activity          = backend.Activity
+	LatenessHistogram = backend.LatenessHistogram
+)
 
 // LatenessBounds returns the bounds of a [LatenessHistogram]: 1, 2 and 5 ms and so on up to 10 s, a
 // minute, 10 minutes, an hour. The last count of a histogram has none.
 func LatenessBounds() []time.Duration { return backend.LatenessBounds() }
 
-// MessageInfo is a message as the queue shows it: by id with [Inspector.Get], while it waits with
-// [Inspector.Peek], and when it is dead with [DeadLetters.List].
-type MessageInfo = backend.MessageInfo
-
-// Pending is a message that waits: scheduled, or due and not handed out. [Inspector.Peek] returns
-// it.
-type Pending = backend.Pending
+// MessageInfo is a message as the queue shows it: by id with [Inspector.Get], and when it is dead with
+// [DeadLetters.List]. Pending is one that waits, scheduled or due: [Inspector.Peek] returns it.
+type (
+	MessageInfo = backend.MessageInfo
+	Pending     = backend.Pending
+)
 
 // State is where a message is in its life.
 type State = backend.State
