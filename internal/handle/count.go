@@ -2,6 +2,7 @@ package handle
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -72,8 +73,8 @@ func (c *counter) count(add func(*backend.Activity)) {
 	}
 }
 
-// flush adds the counts to the store's. They are lost if that fails: a store that replies late may
-// have counted them already.
+// flush adds the counts to the store's. If the store could not be reached, they are for the next
+// flush. Else they are lost if that fails: a store that replies late may have counted them already.
 func (c *counter) flush() {
 	c.adding <- struct{}{}
 	defer func() { <-c.adding }()
@@ -86,7 +87,23 @@ func (c *counter) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
 	defer cancel()
-	_ = c.add(ctx, counts)
+	if err := c.add(ctx, counts); unreached(err) {
+		c.count(func(a *backend.Activity) { join(a, counts) })
+	}
+}
+
+// unreached reports that a store has counted nothing, but may the next time.
+func unreached(err error) bool {
+	temporary := errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	return temporary && !errors.Is(err, backend.ErrOutcomeUnknown)
+}
+
+func join(a *backend.Activity, more backend.Activity) {
+	a.Pushed += more.Pushed
+	a.Acked += more.Acked
+	for i, n := range more.Lateness {
+		a.Lateness[i] += n
+	}
 }
 
 // close adds what is left, and nothing later.

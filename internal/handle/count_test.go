@@ -2,12 +2,16 @@ package handle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/sqlqueue"
 )
 
 // A tally is a store that pushes and acks everything but the id "bad", and notes its activity.
@@ -16,6 +20,7 @@ type tally struct {
 	began  time.Time
 	counts []counted
 	stalls bool
+	away   atomic.Pointer[error] // why the store counts nothing
 }
 
 type counted struct {
@@ -39,8 +44,12 @@ func (s *tally) count(ctx context.Context, a backend.Activity) error {
 	s.counts = append(s.counts, counted{time.Since(s.began), a})
 	if s.stalls {
 		<-ctx.Done()
+		return sqlqueue.Unknown(ctx.Err())
 	}
-	return ctx.Err()
+	if err := s.away.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func openTally(t *testing.T, s *tally) *Queue {
@@ -99,4 +108,40 @@ func TestActivityOfAStoreThatStalls(t *testing.T) {
 			t.Errorf("closed after %v, counted %v", took, s.counts)
 		}
 	})
+}
+
+// What a store has certainly not counted is added a second later, with what came since; and with Close.
+// What it refuses is forgotten.
+func TestActivityOfAStoreThatIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails error
+		want  []int64 // pushes that the store is told of
+	}{
+		"away":    {backend.ErrUnavailable, []int64{1, 2, 2}},
+		"late":    {context.DeadlineExceeded, []int64{1, 2, 2}},
+		"refuses": {errors.New("no right"), []int64{1, 1}},
+		"broken":  {fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown), []int64{1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := &tally{}
+				s.away.Store(&c.fails)
+				q := openTally(t, s)
+				q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
+				time.Sleep(1500 * time.Millisecond) // virtual
+				q.Schedule(t.Context(), []backend.Message{{ID: "b"}})
+				time.Sleep(time.Second) // virtual
+				s.away.Store(nil)
+				_ = q.Close()
+				time.Sleep(time.Hour) // virtual
+				var got []int64
+				for _, told := range s.counts {
+					got = append(got, told.Pushed)
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("the store was told of %v pushes, want %v", got, c.want)
+				}
+			})
+		})
+	}
 }
