@@ -20,7 +20,7 @@ type tally struct {
 	began  time.Time
 	counts []counted
 	stalls bool
-	away   atomic.Pointer[error] // why the store counts nothing
+	away   atomic.Pointer[error] // why the store counts nothing, at once or when the context ends
 }
 
 type counted struct {
@@ -47,6 +47,9 @@ func (s *tally) count(ctx context.Context, a backend.Activity) error {
 		return sqlqueue.Unknown(ctx.Err())
 	}
 	if err := s.away.Load(); err != nil {
+		if errors.Is(*err, context.DeadlineExceeded) {
+			<-ctx.Done()
+		}
 		return *err
 	}
 	return nil
@@ -113,35 +116,51 @@ func TestActivityOfAStoreThatStalls(t *testing.T) {
 // What a store has certainly not counted is added a second later, with what came since; and with Close.
 // What it refuses is forgotten.
 func TestActivityOfAStoreThatIsAway(t *testing.T) {
+	late := backend.LatenessHistogram{2: 1}
+	first, second := backend.Activity{Pushed: 1, Acked: 2, Lateness: late}, backend.Activity{Pushed: 1, Lateness: late}
+	both := backend.Activity{Pushed: 2, Acked: 2, Lateness: backend.LatenessHistogram{2: 2}}
 	for name, c := range map[string]struct {
 		fails error
-		want  []int64 // pushes that the store is told of
+		want  []backend.Activity // that the store is told of
 	}{
-		"away":    {backend.ErrUnavailable, []int64{1, 2, 2}},
-		"late":    {context.DeadlineExceeded, []int64{1, 2, 2}},
-		"refuses": {errors.New("no right"), []int64{1, 1}},
-		"broken":  {fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown), []int64{1, 1}},
+		"away":    {backend.ErrUnavailable, []backend.Activity{first, both, both}},
+		"late":    {context.DeadlineExceeded, []backend.Activity{first, both, both}},
+		"refuses": {errors.New("no right"), []backend.Activity{first, second}},
+		"broken":  {fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown), []backend.Activity{first, second}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				s := &tally{}
-				s.away.Store(&c.fails)
-				q := openTally(t, s)
-				q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
-				time.Sleep(1500 * time.Millisecond) // virtual
-				q.Schedule(t.Context(), []backend.Message{{ID: "b"}})
-				time.Sleep(time.Second) // virtual
-				s.away.Store(nil)
-				_ = q.Close()
-				time.Sleep(time.Hour) // virtual
-				var got []int64
-				for _, told := range s.counts {
-					got = append(got, told.Pushed)
-				}
-				if !slices.Equal(got, c.want) {
-					t.Errorf("the store was told of %v pushes, want %v", got, c.want)
-				}
+		for _, back := range []bool{true, false} { // before Close
+			t.Run(fmt.Sprintf("%s, back %v", name, back), func(t *testing.T) {
+				bubble(t, func(t *testing.T) { away(t, c.fails, back, c.want) })
 			})
-		})
+		}
+	}
+}
+
+func away(t *testing.T, fails error, back bool, want []backend.Activity) {
+	s := &tally{}
+	s.away.Store(&fails)
+	q := openTally(t, s)
+	pushAndReceive := func() {
+		q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
+		if _, err := q.Receive(t.Context(), 2, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pushAndReceive()
+	q.Ack(t.Context(), make([]backend.Lease, 2))
+	time.Sleep(1200 * time.Millisecond) // virtual; the store may be about to fail
+	pushAndReceive()
+	time.Sleep(1700 * time.Millisecond) // virtual
+	if back {
+		s.away.Store(nil)
+	}
+	_ = q.Close()
+	time.Sleep(time.Hour) // virtual
+	var got []backend.Activity
+	for _, told := range s.counts {
+		got = append(got, told.Activity)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the store was told of %v, want %v", got, want)
 	}
 }
