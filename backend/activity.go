@@ -10,14 +10,15 @@ import (
 // difference of two is what was done between them: rates, and how late messages came.
 //
 // A handle adds its own to the store's once a second and with Close, so that a process that is killed
-// loses those of a second. Calls in a transaction count whether or not it commits. All counts may
-// begin at 0 again after a Purge, and when there was nothing to count for an hour.
+// loses those of a second, and so may a store that breaks the connection. Calls that are under way at
+// Close may be missing. Calls in a transaction count whether or not it commits. All counts may begin
+// at 0 again after a Purge, and when there was nothing to count for an hour.
 type Activity struct {
 	Pushed int64 // messages that were stored
 	Acked  int64 // messages that were acknowledged
 
 	// Lateness counts hand-outs by how long after the due time they were, on the store's clock: the
-	// first of each message, and again one after it was given back untouched.
+	// first of each message, and again one after it was given back untouched or redriven.
 	Lateness LatenessHistogram
 }
 

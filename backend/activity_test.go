@@ -22,6 +22,7 @@ func TestLateness(t *testing.T) {
 			t.Errorf("%v of %v is within %v, want %v", share, h, got, want)
 		}
 	}
+	backend.LatenessBounds()[0] = time.Hour // a copy
 	later := h
 	later.Add(3 * time.Second)
 	if got := later.Since(h).Quantile(1); later.Since(h) == later || got != 5*time.Second {
@@ -29,5 +30,8 @@ func TestLateness(t *testing.T) {
 	}
 	if got := h.Since(later); got != h {
 		t.Errorf("%v after a new beginning is %v", h, got)
+	}
+	if got := h.Quantile(0.5); got != time.Millisecond {
+		t.Errorf("a bound has become %v", got)
 	}
 }

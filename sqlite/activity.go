@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -29,7 +28,7 @@ func (m *messages) addActivity(ctx context.Context, more backend.Activity) error
 	})
 }
 
-// activity reads the queue's activity.
+// activity reads the queue's activity. What another program has written in its place counts as none.
 func (m *messages) activity(c *conn) (a backend.Activity, err error) {
 	text := "[]"
 	err = c.rows("read_activity", func(s *sqlite3.Stmt) bool {
@@ -40,11 +39,11 @@ func (m *messages) activity(c *conn) (a backend.Activity, err error) {
 		return a, err
 	}
 	var counts []int64
-	if err := json.Unmarshal([]byte(text), &counts); err != nil {
-		return a, fmt.Errorf("reading the activity of the queue: %w", err)
+	if json.Unmarshal([]byte(text), &counts) != nil {
+		return a, nil
 	}
 	for i, n := range counts {
-		switch {
+		switch n = max(n, 0); {
 		case i == 0:
 			a.Pushed = n
 		case i == 1:

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -104,6 +105,53 @@ func TestLocked(t *testing.T) {
 	}
 	if _, errs := hasty.Get(t.Context(), []string{"hasty"}); errs == nil || !errors.Is(errs[0], backend.ErrNotFound) {
 		t.Errorf("a push that failed is there: %v", errs)
+	}
+}
+
+// Another program has written to the activity of a queue: Stats has the other counts, and the activity
+// begins at 0 again.
+func TestBadActivity(t *testing.T) {
+	for _, bad := range []string{"", "garbage", "{}", "null", "[1.5]", `["1"]`, "[1e400]", "[-1, -2, -3]"} {
+		t.Run(bad, func(t *testing.T) {
+			path := newFile(t)
+			check := func(want int64) {
+				q := open(t, path)
+				if s, err := q.Stats(t.Context()); err != nil || s.Activity != (backend.Activity{Pushed: want}) || s.Ready != 2 {
+					t.Errorf("got %+v, %v, want %d pushes", s, err, want)
+				}
+			}
+			q := open(t, path)
+			mustPush(t, q, "a", 0)
+			mustPush(t, q, "b", 0)
+			run(t, path, "UPDATE delayq_queue SET activity = '"+bad+"'")
+			check(0)
+			_ = q.Close() // adds
+			check(2)
+		})
+	}
+}
+
+// A call whose context ends while another program has the lock has certainly not happened.
+func TestLeavesWhileLocked(t *testing.T) {
+	path := newFile(t)
+	q := open(t, path, sqlite.BusyTimeout(time.Minute))
+	c := connect(t, path)
+	defer func() { _ = c.Close() }()
+	if err := c.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := errors.Join(q.Schedule(ctx, []backend.Message{{ID: "hasty"}, {ID: "too"}})...)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("got %v, want the error of the context alone", err)
+	}
+	if err := c.Exec("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	mustPush(t, q, "patient", 0) // the writer takes this one later
+	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
+		t.Errorf("got %d messages, %v, want the one that was pushed later", s.Ready, err)
 	}
 }
 

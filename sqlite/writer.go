@@ -37,10 +37,21 @@ type operation struct {
 	left bool       // its caller had left before it was run
 
 	taken atomic.Bool // by the writer to run it, or by its caller to leave
+	begun bool        // the writer has taken it
 }
 
 // take reports whether nobody has taken the operation before.
 func (o *operation) take() bool { return o.taken.CompareAndSwap(false, true) }
+
+// begin reports whether the writer may run the operation, which it may do again. It asks when it has
+// the file's lock: a caller that leaves while another process has it knows that nothing has happened.
+func (o *operation) begin() bool {
+	if o.ctx.Err() != nil {
+		return false
+	}
+	o.begun = o.begun || o.take()
+	return o.begun
+}
 
 // A tx is a transaction: of the writer, or of the caller.
 type tx struct {
@@ -71,9 +82,7 @@ func (w *writer) run() {
 		case do := <-w.bare:
 			do(w.conn)
 		case o := <-w.ops:
-			if ops := w.gather(o); len(ops) > 0 {
-				w.transact(ops)
-			}
+			w.transact(w.gather(o))
 		}
 	}
 }
@@ -82,10 +91,7 @@ func (w *writer) run() {
 // come with their next operation: the writer lets other goroutines run until none comes, so that
 // the flush of the disk is for all of them. It waits for nobody.
 func (w *writer) gather(first *operation) []*operation {
-	var ops []*operation
-	if first.take() {
-		ops = append(ops, first)
-	}
+	ops := []*operation{first}
 	for quiet := 0; quiet < quietRounds && len(ops) < mostOperations; quiet++ {
 		before := len(ops)
 		runtime.Gosched()
@@ -105,9 +111,7 @@ func (w *writer) drain(ops []*operation) []*operation {
 	for len(ops) < mostOperations {
 		select {
 		case o := <-w.ops:
-			if o.take() {
-				ops = append(ops, o)
-			}
+			ops = append(ops, o)
 		default:
 			return ops
 		}
@@ -204,7 +208,7 @@ func (w *writer) try(ops []*operation) (phase, error) {
 
 func (t *tx) all(ops []*operation) error {
 	for _, o := range ops {
-		if o.left = o.ctx.Err() != nil; o.left {
+		if o.left = !o.begin(); o.left {
 			continue
 		}
 		if err := o.do(t); err != nil {

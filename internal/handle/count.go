@@ -2,6 +2,7 @@ package handle
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -81,8 +82,8 @@ func (c *counter) count(add func(*backend.Activity)) {
 	}
 }
 
-// flush adds the counts to the store's. They are lost if that fails: a store that replies late may
-// have counted them already.
+// flush adds the counts to the store's. If the store could not be reached, they are for the next
+// flush. Else they are lost if that fails: a store that replies late may have counted them already.
 func (c *counter) flush(within time.Duration) {
 	ctx, cancel := context.WithTimeout(c.life, within)
 	defer cancel()
@@ -99,7 +100,23 @@ func (c *counter) flush(within time.Duration) {
 	if counts == (backend.Activity{}) || ctx.Err() != nil {
 		return
 	}
-	_ = c.add(ctx, counts)
+	if err := c.add(ctx, counts); unreached(err) {
+		c.count(func(a *backend.Activity) { join(a, counts) })
+	}
+}
+
+// unreached reports that a store has counted nothing, but may the next time.
+func unreached(err error) bool {
+	temporary := errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	return temporary && !errors.Is(err, backend.ErrOutcomeUnknown)
+}
+
+func join(a *backend.Activity, more backend.Activity) {
+	a.Pushed += more.Pushed
+	a.Acked += more.Acked
+	for i, n := range more.Lateness {
+		a.Lateness[i] += n
+	}
 }
 
 // close adds what is left, and nothing later.

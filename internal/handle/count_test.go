@@ -2,13 +2,17 @@ package handle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/sqlqueue"
 )
 
 // A tally is a store that pushes and acks everything but the id "bad", and notes its activity.
@@ -16,6 +20,7 @@ type tally struct {
 	Messages
 	began  time.Time
 	stalls bool
+	away   atomic.Pointer[error] // why the store counts nothing
 
 	mu     sync.Mutex
 	counts []counted
@@ -44,8 +49,12 @@ func (s *tally) count(ctx context.Context, a backend.Activity) error {
 	s.mu.Unlock()
 	if s.stalls {
 		<-ctx.Done()
+		return sqlqueue.Unknown(ctx.Err())
 	}
-	return ctx.Err()
+	if err := s.away.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func openTally(t *testing.T, s *tally) *Queue {
@@ -106,4 +115,56 @@ func TestActivityOfAStoreThatStalls(t *testing.T) {
 			t.Errorf("closed after %v, counted %v", took, s.counts)
 		}
 	})
+}
+
+// What a store has certainly not counted is added a second later, with what came since; and with Close.
+// What it refuses is forgotten.
+func TestActivityOfAStoreThatIsAway(t *testing.T) {
+	late := backend.LatenessHistogram{2: 1}
+	first, second := backend.Activity{Pushed: 1, Acked: 2, Lateness: late}, backend.Activity{Pushed: 1, Lateness: late}
+	both := backend.Activity{Pushed: 2, Acked: 2, Lateness: backend.LatenessHistogram{2: 2}}
+	for name, c := range map[string]struct {
+		fails error
+		want  []backend.Activity // that the store is told of
+	}{
+		"away":    {backend.ErrUnavailable, []backend.Activity{first, both, both}},
+		"late":    {context.DeadlineExceeded, []backend.Activity{first, both, both}},
+		"refuses": {errors.New("no right"), []backend.Activity{first, second}},
+		"broken":  {fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown), []backend.Activity{first, second}},
+	} {
+		for _, back := range []bool{true, false} { // before Close
+			t.Run(fmt.Sprintf("%s, back %v", name, back), func(t *testing.T) {
+				bubble(t, func(t *testing.T) { away(t, c.fails, back, c.want) })
+			})
+		}
+	}
+}
+
+func away(t *testing.T, fails error, back bool, want []backend.Activity) {
+	s := &tally{}
+	s.away.Store(&fails)
+	q := openTally(t, s)
+	pushAndReceive := func() {
+		q.Schedule(t.Context(), []backend.Message{{ID: "a"}})
+		if _, err := q.Receive(t.Context(), 2, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pushAndReceive()
+	q.Ack(t.Context(), make([]backend.Lease, 2))
+	time.Sleep(1200 * time.Millisecond) // virtual; the store may be about to fail
+	pushAndReceive()
+	time.Sleep(1700 * time.Millisecond) // virtual
+	if back {
+		s.away.Store(nil)
+	}
+	_ = q.Close()
+	time.Sleep(time.Hour) // virtual
+	var got []backend.Activity
+	for _, told := range s.counts {
+		got = append(got, told.Activity)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the store was told of %v, want %v", got, want)
+	}
 }

@@ -335,10 +335,13 @@ func (c *Call) mistyped(tr *Trial, key, kind string) {
 	}
 	Write(tr.Ctx, tr.T, tr.Raw, kind, name)
 	err := c.Do(tr, tr.Store)
+	how := errors.Join(fmt.Errorf("%s is a %s", key, kind), err)
 	if tr.Raw.Type(tr.Ctx, name).Val() == kind {
+		if left := tr.Raw.PTTL(tr.Ctx, name).Val(); left > 0 {
+			tr.T.Error(fmt.Errorf("%w: it expires in %v", how, left))
+		}
 		Must(tr.T, tr.Raw.Del(tr.Ctx, name).Err())
 	}
-	how := errors.Join(fmt.Errorf("%s is a %s", key, kind), err)
 	if err != nil && !errors.Is(err, backend.ErrInvalid) {
 		tr.T.Error(how)
 	}

@@ -66,12 +66,12 @@ func ActivityArguments(a backend.Activity) (pairs []any) {
 	return pairs
 }
 
-// activity reads such pairs. Fields that it does not know are of a newer release.
+// activity reads such pairs. Fields that it does not know are of a newer release. What is no count is 0.
 func activity(reply any) (a backend.Activity) {
 	pairs, _ := reply.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		field, _ := pairs[i].(string)
-		n := Int(pairs[i+1])
+		n := max(Int(pairs[i+1]), 0)
 		switch field {
 		case fieldPushed:
 			a.Pushed = n

@@ -180,7 +180,7 @@ var suite = redistest.Suite{
 		"script|load": "a server that does not know the script", "ping": "Arbitrate, which claims by script without", "exec": "as ping", "multi": "as ping",
 		"hgetall": "a claim that is sent again", "pttl": "the trigger, by the server's clock", "time": "SEQ at the first message, before any write",
 	},
-	Keys: []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"},
+	Keys: []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique", "counts"},
 }
 
 func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite.Stopped(t) }
