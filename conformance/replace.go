@@ -96,7 +96,7 @@ func replaceWaiting(t *testRun) {
 }
 
 func (t *testRun) pushMoved() string {
-	id := t.pushAfter(0)
+	id := t.pushAfter(100 * t.Tick) // not due, so that no Receive that was abandoned may still claim it
 	if t.has(backend.Rescheduling) {
 		t.must(t.move(id, 1000*time.Hour), "rescheduling")
 	}
