@@ -25,10 +25,10 @@ type DueHistogram = backend.DueHistogram
 // 6 hours, a day, a week. The last interval of a histogram has none.
 func DueBounds() []time.Duration { return backend.DueBounds() }
 
-// Activity counts what was done with a queue's messages, for rates, and a LatenessHistogram its
-// hand-outs by how late they were. It is in [Stats].
 type (
-	Activity          = backend.Activity
+	// Activity counts what was done with a queue's messages, for rates: it is in [Stats].
+	Activity = backend.Activity
+	// LatenessHistogram counts the hand-outs of [Activity] by how late they were.
 	LatenessHistogram = backend.LatenessHistogram
 )
 
@@ -36,11 +36,11 @@ type (
 // minute, 10 minutes, an hour. The last count of a histogram has none.
 func LatenessBounds() []time.Duration { return backend.LatenessBounds() }
 
-// MessageInfo is a message as the queue shows it: by id with [Inspector.Get], and when it is dead with
-// [DeadLetters.List]. Pending is one that waits, scheduled or due: [Inspector.Peek] returns it.
 type (
+	// MessageInfo is a message as [Inspector.Get], [Inspector.Peek] and [DeadLetters.List] show it.
 	MessageInfo = backend.MessageInfo
-	Pending     = backend.Pending
+	// Pending is one that waits: scheduled, or due and not handed out. [Inspector.Peek] returns it.
+	Pending = backend.Pending
 )
 
 // State is where a message is in its life.

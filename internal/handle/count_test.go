@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/sqlqueue"
 )
 
 // A tally is a store that pushes and acks everything but the id "bad", and notes its activity.
@@ -49,7 +48,7 @@ func (s *tally) count(ctx context.Context, a backend.Activity) error {
 	s.mu.Unlock()
 	if s.stalls {
 		<-ctx.Done()
-		return sqlqueue.Unknown(ctx.Err())
+		return fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, ctx.Err())
 	}
 	if err := s.away.Load(); err != nil {
 		return *err
