@@ -16,8 +16,6 @@ import (
 
 // Goroutines handle one message after the other, and no more of them wait than there are workers,
 // though more acks were under way. It runs alone, since it counts the goroutines of the process.
-//
-//nolint:paralleltest // as it says
 func TestGoroutinesOfWorkers(t *testing.T) {
 	const workers, messages = 2, 1000
 	b := sqlite.New(filepath.Join(t.TempDir(), "delay.db"))

@@ -73,7 +73,7 @@ func TestDeepJSON(t *testing.T) {
 func TestEndedJobKeepsNoIDs(t *testing.T) {
 	t.Parallel()
 	js := newJobs(t.Context(), slog.New(slog.DiscardHandler))
-	two := func(context.Context, string, int) ([]delayq.MessageInfo, string, error) { //nolint:unparam // as list calls it
+	two := func(context.Context, string, int) ([]delayq.MessageInfo, string, error) { //nolint:unparam // it has the signature of a list
 		return []delayq.MessageInfo{{ID: "a"}, {ID: "b"}}, "", nil
 	}
 	counted := func() *job {

@@ -65,7 +65,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 
 // crossing is a client whose batches cross those of others.
 type crossing struct {
-	ctx    context.Context //nolint:containedctx // of the test
+	ctx    context.Context //nolint:containedctx // the goroutines of one test share it
 	q      backend.Queue
 	rng    *rand.Rand
 	leases []backend.Lease

@@ -40,7 +40,7 @@ func (m *messages) activity(c *conn) (a backend.Activity, err error) {
 	}
 	var counts []int64
 	if json.Unmarshal([]byte(text), &counts) != nil {
-		return a, nil //nolint:nilerr // it counts as none
+		return a, nil //nolint:nilerr // what cannot be read counts as none
 	}
 	for i, n := range counts {
 		switch n = max(n, 0); {

@@ -311,7 +311,7 @@ func TestReadOnlyTransaction(t *testing.T) {
 
 // A contextThatEnds ends when it is asked for the last time.
 type contextThatEnds struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the type wraps a context
 	end             context.CancelFunc
 	left            atomic.Int64
 }

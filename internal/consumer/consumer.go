@@ -125,7 +125,7 @@ type run struct {
 
 // A job is a run with its handler's context.
 type job struct {
-	ctx context.Context //nolint:containedctx // on its way to the goroutine
+	ctx context.Context //nolint:containedctx // a channel takes it to the goroutine
 	run *run
 }
 

@@ -23,7 +23,7 @@ type counter struct {
 	add   func(ctx context.Context, a backend.Activity) error // nil for a store that does not count
 	clock clockwork.Clock
 
-	life   context.Context //nolint:containedctx // ends with Close
+	life   context.Context //nolint:containedctx // ends with Close: a timer adds the counts
 	end    context.CancelFunc
 	adding chan struct{} // holds one while the store adds
 

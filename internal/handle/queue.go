@@ -140,7 +140,8 @@ func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
 	return r.ds, r.err
 }
 
-// closeWithin bounds how long Close waits for the last claim, so that its messages are given back.
+// closeWithin bounds how long Close waits for the last claim, so that its messages are given back, and
+// for the last counts.
 // A backend's Close takes up to 5 s, and giving back has its part of them.
 const closeWithin = 5*time.Second - giveBackWithin
 
