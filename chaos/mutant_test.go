@@ -200,7 +200,9 @@ func findMutant(t *testing.T, m *mutant) string {
 	if m.fault == jumpsByHours {
 		length *= 3 // forward, and for long enough back
 	}
-	h := runPlan(t, m.target(t), *seedFlag, length)
+	at := m.target(t)
+	at.ownFaults = m.fault != "" // others would take the time in which it has to strike
+	h := runPlan(t, at, *seedFlag, length)
 	v := judge.Check(h)
 	for _, e := range m.edits {
 		if _, ok := m.placed.Load(e); !ok {
