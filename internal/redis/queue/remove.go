@@ -29,6 +29,9 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 	if err == nil {
 		err = s.ResumeAll(ctx)
 	}
+	if err == nil && s.Remove != nil {
+		err = s.Remove(ctx)
+	}
 	if err == nil {
 		err = b.registry.remove(ctx, queue)
 	}

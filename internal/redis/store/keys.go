@@ -37,9 +37,9 @@ const (
 	wakeChannel = "wake"
 )
 
-// Channel returns the channel where a message that becomes the first is announced, with its due
+// Channels returns the channel where a message that becomes the first is announced, with its due
 // time in ms.
-func (s *Store) Channel() string { return s.keys.channel }
+func (s *Store) Channels() []string { return []string{s.keys.channel} }
 
 // KeysOf returns the keys that a queue's messages may be in.
 func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list }
@@ -51,8 +51,14 @@ func RegistryOf(prefix string) string { return prefix + ":queues" }
 // IsCounts reports whether a key has a queue's activity. It expires an hour after the last.
 func IsCounts(key string) bool { return strings.HasSuffix(key, "}:"+countsKey) }
 
-// Owns reports whether a key is one of a queue's.
-func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }
+// Owns reports whether a key is one of a queue's, or of one of its shards.
+func Owns(prefix, queue, key string) bool {
+	rest, ok := strings.CutPrefix(key, prefix+":{"+queue)
+	return ok && (strings.HasPrefix(rest, "}:") || strings.HasPrefix(rest, "/"))
+}
+
+// IsSplit reports whether a key is the one in which Split notes a number.
+func IsSplit(prefix, queue, key string) bool { return key == newKeys(prefix, queue).list[0] }
 
 // Triggered returns the channel of the queue whose trigger is the key.
 func Triggered(key string) (channel string, ok bool) {
