@@ -52,9 +52,10 @@ func Sweep(d time.Duration) Option {
 // different shards may change places, so the backend lacks [backend.Ordering]; and where wake-ups are
 // lost, messages may be late by [Sweep] times the number of shards.
 //
-// A queue keeps the number that it is first opened with: later opens of another number above 1
-// get that. A queue that has messages without shards cannot be opened with shards, and one with
-// shards not without: each call returns a [backend.InvalidError]. Remove ends that.
+// A queue keeps the number that it is first opened with; opened with another number above 1 it goes on
+// with its own. [Backend.Reshard] changes it. A queue without shards, with messages or not, gets its
+// shards when it is opened with some: its messages come, and programs that have it open without Shards
+// get a [backend.InvalidError] for each push.
 func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("keyspace.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.
@@ -97,6 +98,15 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		b.listener.start(ctx, o.Logger)
 	}
 	return q, err
+}
+
+// Reshard changes the number of shards of a queue, while programs push to it and take from it, on a
+// backend with [Shards] of 2 or more. From then on messages with new ids go to n new shards. Those that
+// are there stay where they are, and the old shards end with the last of them, dead letters and ids that
+// UniqueFor keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
+// the programs that have the queue open. n is a power of two from 1 to 256.
+func (b *Backend) Reshard(ctx context.Context, queueName string, n int) error {
+	return queue.Reshard(ctx, b.queues, queueName, n)
 }
 
 // Degraded returns nil while expiries wake the workers, and before the first queue is opened.

@@ -159,7 +159,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if b.closed {
 		return nil, backend.ErrClosed
 	}
-	q := handle.New(handle.Source{Messages: m, Names: []string{name}, Claim: m.claim, Within: m.InTx, Count: m.addActivity, Clock: o.Clock}, &b.hub, o.Logger, b.forget)
+	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Within: m.InTx, Count: m.addActivity, Clock: o.Clock}, &b.hub, o.Logger, b.forget)
 	b.open[q] = m
 	return q, nil
 }

@@ -88,6 +88,6 @@ const leastGrace = 2 * time.Second
 // grace is in ms.
 func (s *store) grace() int64 { return max(leastGrace, 2*s.sweep).Milliseconds() }
 
-// Channels returns the channel where Redisson announces a message that becomes the first, with its
+// Channel returns the channel where Redisson announces a message that becomes the first, with its
 // due time in ms.
-func (s *store) Channels() []string { return []string{s.names.channel} }
+func (s *store) Channel() string { return s.names.channel }

@@ -100,7 +100,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		clock = clockwork.NewRealClock()
 	}
 	m := &messages{file: f, name: name, queue: number, clock: clock}
-	q := handle.New(handle.Source{Messages: m, Names: []string{name}, Claim: m.claim, Within: m.InTx, Count: m.addActivity, Clock: clock}, &f.hub, o.Logger, b.forget)
+	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Within: m.InTx, Count: m.addActivity, Clock: clock}, &f.hub, o.Logger, b.forget)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

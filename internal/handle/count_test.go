@@ -66,7 +66,7 @@ func openTally(t *testing.T, s *tally) *Queue {
 			{ID: "again", Attempt: 2, Due: now.Add(-3 * time.Millisecond), Until: now.Add(time.Minute)},
 		}}, nil
 	}
-	q := New(Source{Messages: s, Names: []string{"q"}, Claim: claim, Count: s.count}, &Hub{Poll: poll}, slog.New(slog.DiscardHandler), nil)
+	q := New(Source{Messages: s, Name: "q", Claim: claim, Count: s.count}, &Hub{Poll: poll}, slog.New(slog.DiscardHandler), nil)
 	t.Cleanup(func() { _ = q.Close() })
 	return q
 }

@@ -76,14 +76,33 @@ func (h *Hub) add(q *Queue) {
 	if h.handles == nil {
 		h.handles = make(map[string]map[*Queue]struct{})
 	}
-	for _, name := range q.Names {
-		if h.handles[name] == nil {
-			h.handles[name] = make(map[*Queue]struct{})
-			if h.Follow != nil {
-				h.Follow(name, q.log)
-			}
+	h.followLocked(q, q.Name)
+	if q.More != nil {
+		for _, name := range q.More() {
+			h.followLocked(q, name)
 		}
+	}
+}
+
+func (h *Hub) followLocked(q *Queue, name string) {
+	if h.handles[name] == nil {
+		h.handles[name] = make(map[*Queue]struct{})
+		if h.Follow != nil {
+			h.Follow(name, q.log)
+		}
+	}
+	if _, follows := h.handles[name][q]; !follows {
 		h.handles[name][q] = struct{}{}
+		q.names = append(q.names, name)
+	}
+}
+
+// Also has the handles of a name woken by one more.
+func (h *Hub) Also(name, more string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for q := range h.handles[name] {
+		h.followLocked(q, more)
 	}
 }
 
@@ -91,7 +110,7 @@ func (h *Hub) remove(q *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open--
-	for _, name := range q.Names {
+	for _, name := range q.names {
 		delete(h.handles[name], q)
 		if len(h.handles[name]) > 0 {
 			continue

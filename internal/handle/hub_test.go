@@ -47,7 +47,7 @@ func TestHub(t *testing.T) {
 		}
 		var all []fixture
 		for _, name := range []string{"a", "a", "b", "c"} {
-			all = append(all, openOn(t, hub, new(store), func(s *Source) { s.Names = []string{name} }))
+			all = append(all, openOn(t, hub, new(store), func(s *Source) { s.Name = name }))
 		}
 		for _, f := range all[:3] {
 			f.receive(t.Context(), 1)

@@ -48,7 +48,10 @@ type Claim struct {
 // A Source is a queue's messages, and how its handle waits for them.
 type Source struct {
 	Messages
-	Names []string // by which the hub wakes the handle; mostly one
+	Name string // by which the hub wakes the handle
+
+	// More returns further names. It is nil for none.
+	More func() []string
 
 	// Woken is told of each wake-up: by which name, and when a message becomes due, or the zero time
 	// for at once. It returns when that is by the clock of Claim. It is nil where the two clocks are

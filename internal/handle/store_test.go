@@ -106,7 +106,7 @@ func open(t *testing.T, s *store, tune ...func(*Source)) fixture {
 
 func openOn(t *testing.T, h *Hub, s *store, tune ...func(*Source)) fixture {
 	t.Helper()
-	source := Source{Messages: s, Names: []string{"orders"}, Claim: s.claim}
+	source := Source{Messages: s, Name: "orders", Claim: s.claim}
 	for _, set := range tune {
 		set(&source)
 	}

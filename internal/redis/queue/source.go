@@ -17,8 +17,8 @@ type Messages interface {
 	handle.Messages
 	Paused(ctx context.Context) (paused bool, until time.Time, err error)
 
-	// Channels are where a message that becomes a head is announced, with its due time in ms.
-	Channels() []string
+	// Channel is where a message that becomes the head is announced, with its due time in ms.
+	Channel() string
 }
 
 // A Claimer leases up to limit due messages. name identifies the claim, so that a repeated claim
@@ -45,14 +45,19 @@ type Source struct {
 	Maintain Maintainer
 	IdleFor  time.Duration
 
-	// Woken is as in handle.Source. Remove deletes what Purge leaves. Both may be nil.
+	// More returns further channels, and Woken is as in handle.Source. Remove deletes what Purge
+	// leaves. They may be nil.
+	More   func() []string
 	Woken  func(channel string, due time.Time) time.Time
 	Remove func(ctx context.Context) error
+
+	// Reshard changes the number of shards. It is nil for a queue that cannot have any.
+	Reshard func(ctx context.Context, n int) error
 }
 
 // named returns the source of a handle, which gives each claim a name of its own.
 func (s *Source) named() handle.Source {
-	named := handle.Source{Messages: s.Messages, Names: s.Channels(), Woken: s.Woken, Count: s.Count, Clock: s.Clock, IdleFor: s.IdleFor}
+	named := handle.Source{Messages: s.Messages, Name: s.Channel(), More: s.More, Woken: s.Woken, Count: s.Count, Clock: s.Clock, IdleFor: s.IdleFor}
 	named.Claim = func(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 		c, err := s.Claim(ctx, limit, lease, rand.Text())
 		if s.Triggered && c.Next.After(c.Now) { // the trigger wakes the handle then

@@ -14,7 +14,7 @@ import (
 // channel is the messages of a channel. No other method is called.
 type channel struct{ Messages }
 
-func (channel) Channels() []string { return []string{"wake"} }
+func (channel) Channel() string { return "wake" }
 
 // With a trigger set for it, a due time is the trigger's to tell.
 func TestWakeUpsBesideATrigger(t *testing.T) {

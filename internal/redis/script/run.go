@@ -130,5 +130,5 @@ func Translate(err error) error {
 
 // errWrongType is the error of a queue's key where another program has stored something else.
 var errWrongType error = &backend.InvalidError{
-	What: "type of one of the queue's keys,", Value: "which another program has written to", Allowed: "a queue name whose keys no other program uses; or the option Shards, where the queue has shards",
+	What: "type of one of the queue's keys,", Value: "which another program has written to", Allowed: "a queue name whose keys no other program uses",
 }

@@ -74,7 +74,7 @@ func Backend(c Config) *queue.Backend {
 	c.Registry = store.RegistryOf(c.Prefix)
 	c.Keys = func(queue string) []string { return store.KeysOf(c.Prefix, queue) }
 	c.KeyOf = func(key, queue string) bool {
-		return store.Owns(c.Prefix, queue, key) && !store.IsCounts(key) && !(c.Shards > 1 && store.IsSplit(c.Prefix, queue, key))
+		return store.Owns(c.Prefix, queue, key) && !store.IsCounts(key) && !store.IsNote(key)
 	}
 	var b *queue.Backend
 	c.Source = func(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
@@ -91,12 +91,16 @@ func Backend(c Config) *queue.Backend {
 			source.Messages, source.Claim, source.Count = s, c.Claimer(s), s.Count
 			return source, nil
 		}
-		n, err := s.Split(ctx, c.Shards)
+		q, err := shard.New(ctx, shard.Config{
+			Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
+			Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
+			Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
+		}, stores, name, c.Shards)
 		if err != nil {
 			return queue.Source{}, err
 		}
-		q := shard.New(shard.Config{Calls: c.Calls, Poll: c.Poll, Clock: o.Clock, Wake: func(channel string) { b.Hub().Wake(channel, time.Time{}) }}, stores, name, n)
-		source.Messages, source.Claim, source.Count, source.Woken, source.Remove = q, q.Claim, q.Count, q.Woken, s.Join
+		source.Messages, source.Claim, source.Count, source.More, source.Woken = q, q.Claim, q.Count, q.Channels, q.Woken
+		source.Remove, source.Reshard = q.Remove, q.Reshard
 		return source, nil
 	}
 	b = queue.NewBackend(c.Config)

@@ -11,9 +11,18 @@ import (
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
+// A position tells a shard from the others, of all generations.
+type position struct{ generation, shard int }
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.generation, other.generation), cmp.Compare(p.shard, other.shard))
+}
+
 // A shard is a store, and what is known of its first message. The times are by the queue's clock.
 type shard struct {
 	*store.Store
+	position
+
 	at      time.Time // when to claim from it; far ahead where nothing waits
 	woken   time.Time // the same, of wake-ups since the claim began that is under way; zero for none
 	claimed bool      // a claim is under way
@@ -98,7 +107,7 @@ func (q *Queue) giveBack(claims <-chan claimed, n int) {
 			_ = q.Nack(ctx, rs)
 			cancel()
 		}
-		q.Wake(q.shards[0].Channels()[0]) // the handle may have to look sooner than it was told to
+		q.Wake() // the handle may have to look sooner than it was told to
 	}
 }
 
@@ -110,7 +119,8 @@ func (q *Queue) choose(limit int) []*shard {
 	defer q.mu.Unlock()
 	now := q.Clock.Now()
 	var due []*shard
-	for _, s := range q.shards {
+	all := q.shardsLocked()
+	for _, s := range all {
 		if !s.claimed && !s.at.After(now) {
 			due = append(due, s)
 		}
@@ -118,8 +128,11 @@ func (q *Queue) choose(limit int) []*shard {
 	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
 	due = due[:min(len(due), max(1, limit/leastShare))]
 	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
-		if s := q.inTurn(); s != nil && !slices.Contains(due, s) {
-			q.looked = now
+		q.looked = now
+		if q.turn++; q.turn%readEvery == 0 && !q.busy {
+			q.busy = true
+			q.Calls.Go(q.maintainOnce)
+		} else if s := inTurn(all, q.turn); s != nil && !slices.Contains(due, s) {
 			due = append(due, s)
 		}
 	}
@@ -130,16 +143,26 @@ func (q *Queue) choose(limit int) []*shard {
 	return due
 }
 
-// inTurn returns the next shard without a claim, or nil.
-func (q *Queue) inTurn() *shard {
-	for range q.shards {
-		s := q.shards[q.turn%len(q.shards)]
-		q.turn++
-		if !s.claimed {
+// inTurn returns a shard without a claim, or nil.
+func inTurn(shards []*shard, turn int) *shard {
+	for i := range shards {
+		if s := shards[(turn+i)%len(shards)]; !s.claimed {
 			return s
 		}
 	}
 	return nil
+}
+
+// readEvery is after how many turns one is for the note instead of a shard.
+const readEvery = 5
+
+func (q *Queue) maintainOnce() {
+	err := q.maintain(context.Background())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = false; err != nil {
+		q.Log.Warn("delayq: looking for changes of a queue's shards failed; it is tried again soon", "err", err)
+	}
 }
 
 func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.Duration, name string) ([]backend.Delivery, error) {
@@ -166,7 +189,7 @@ func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.D
 // localTime returns what the queue's clock shows when a reply has come with the server's time. The
 // server read its clock on the way: better late than early. A clock that was given is the server's too.
 func (q *Queue) localTime(server time.Time) time.Time {
-	if q.injected {
+	if q.given != nil {
 		return server
 	}
 	return q.Clock.Now()
@@ -179,7 +202,7 @@ func (q *Queue) next() (now, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next = never
-	for _, s := range q.shards {
+	for _, s := range q.shardsLocked() {
 		if !s.claimed && s.at.Before(next) {
 			next = s.at
 		}
@@ -197,15 +220,20 @@ func (q *Queue) next() (now, next time.Time) {
 // lookNow is before every due time, and is not the zero time.
 var lookNow = time.Unix(0, 1)
 
-// Woken notes a wake-up of a shard, and returns its due time by the queue's clock.
+// Woken notes a wake-up of a shard, and returns its due time by the queue's clock. On the queue's own
+// channel it reads the note.
 func (q *Queue) Woken(channel string, due time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, s := range q.shards {
-		if s.Channels()[0] != channel {
+	if channel == q.base.Channel() && !q.busy && !due.After(time.UnixMilli(0)) {
+		q.busy = true
+		q.Calls.Go(q.maintainOnce)
+	}
+	at := lookNow
+	for _, s := range q.shardsLocked() {
+		if s.Channel() != channel {
 			continue
 		}
-		at := lookNow
 		if !due.IsZero() && !s.server.IsZero() {
 			at = s.localOf(due)
 		}
@@ -215,7 +243,6 @@ func (q *Queue) Woken(channel string, due time.Time) time.Time {
 		if s.woken.IsZero() || at.Before(s.woken) {
 			s.woken = at
 		}
-		return at
 	}
-	return due
+	return at
 }

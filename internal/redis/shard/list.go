@@ -3,6 +3,8 @@ package shard
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,46 +16,49 @@ import (
 
 // A place is behind a message of a listing by due time: all that are due before, those of the same time
 // in the shards before, and in its own shard those up to a member. It is written as
-// due.shard.member, with the due time in ms.
+// due.generation.shard.member, with the due time in ms.
 type place struct {
-	due    int64
-	shard  int
+	due int64
+	position
 	member string // in hexadecimal digits
 }
 
 // last is after every member: those begin with a number of 7 bytes, which is far smaller.
 const last = "ff"
 
-func placeOf(cursor string, shards int) (p place, err error) {
-	due, rest, _ := strings.Cut(cursor, ".")
-	shard, member, _ := strings.Cut(rest, ".")
-	var err2 error
-	p.due, err = strconv.ParseInt(due, 10, 64)
-	p.shard, err2 = strconv.Atoi(shard)
-	if p.member = member; err != nil || err2 != nil || member == "" || p.shard < 0 || p.shard >= shards {
+func placeOf(cursor string) (p place, err error) {
+	parts := strings.Split(cursor, ".")
+	var errs [3]error
+	if len(parts) == 4 {
+		p.due, errs[0] = strconv.ParseInt(parts[0], 10, 64)
+		p.generation, errs[1] = strconv.Atoi(parts[1])
+		p.shard, errs[2] = strconv.Atoi(parts[2])
+		p.member = parts[3]
+	}
+	if errors.Join(errs[:]...) != nil || p.member == "" {
 		return p, backend.Invalid("cursor", cursor, "one that Peek returned")
 	}
 	return p, nil
 }
 
 func (p place) String() string {
-	return strconv.FormatInt(p.due, 10) + "." + strconv.Itoa(p.shard) + "." + p.member
+	return fmt.Sprintf("%d.%d.%d.%s", p.due, p.generation, p.shard, p.member)
 }
 
 // in returns the cursor of a shard.
-func (p place) in(shard int) string {
-	switch {
-	case shard < p.shard:
+func (p place) in(shard position) string {
+	switch shard.compare(p.position) {
+	case -1:
 		return strconv.FormatInt(p.due, 10) + "." + last
-	case shard > p.shard:
+	case 1:
 		return strconv.FormatInt(p.due-1, 10) + "." + last
 	default:
 		return strconv.FormatInt(p.due, 10) + "." + p.member
 	}
 }
 
-func (p place) before(other place) bool {
-	return cmp.Or(cmp.Compare(p.due, other.due), cmp.Compare(p.shard, other.shard), cmp.Compare(p.member, other.member)) < 0
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.due, other.due), p.position.compare(other.position))
 }
 
 // Peek is as in backend.Queue. It reads a part of the page from each shard. What is behind the first
@@ -61,20 +66,21 @@ func (p place) before(other place) bool {
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	var from place
 	if cursor != "" {
-		if from, err = placeOf(cursor, len(q.shards)); err != nil {
+		if from, err = placeOf(cursor); err != nil {
 			return nil, "", err
 		}
 	}
+	shards := q.shards()
 	type part struct {
 		page []backend.Pending
 		next string
 	}
-	parts, err := all(q, func(k int, s *store.Store) (p part, err error) {
+	parts, err := all(shards, func(k int, s *store.Store) (p part, err error) {
 		begin := ""
 		if cursor != "" {
-			begin = from.in(k)
+			begin = from.in(shards[k].position)
 		}
-		p.page, p.next, err = s.Peek(ctx, begin, max(1, limit/len(q.shards)))
+		p.page, p.next, err = s.Peek(ctx, begin, max(1, limit/len(shards)))
 		return p, err
 	})
 	if err != nil {
@@ -82,31 +88,32 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []back
 	}
 	type entry struct {
 		place
-		m *backend.Pending
+		m    *backend.Pending
+		next string // of its shard
 	}
 	var entries []entry
 	var end *place
-	for k := range parts {
-		for i := range parts[k].page {
-			m := &parts[k].page[i]
-			entries = append(entries, entry{place{m.Due.UnixMilli(), k, last}, m})
+	for k, p := range parts {
+		for i := range p.page {
+			m := &p.page[i]
+			entries = append(entries, entry{place{m.Due.UnixMilli(), shards[k].position, last}, m, p.next})
 		}
-		if parts[k].next != "" {
-			due, member, _ := strings.Cut(parts[k].next, ".")
+		if p.next != "" {
+			due, member, _ := strings.Cut(p.next, ".")
 			ms, _ := strconv.ParseInt(due, 10, 64)
-			if more := (place{ms, k, member}); end == nil || more.before(*end) {
+			if more := (place{ms, shards[k].position, member}); end == nil || more.compare(*end) < 0 {
 				end = &more
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.shard, b.shard)) })
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.compare(b.place) })
 	for i, e := range entries {
-		if end != nil && cmp.Or(cmp.Compare(e.due, end.due), cmp.Compare(e.shard, end.shard)) > 0 {
+		if end != nil && e.compare(*end) > 0 {
 			break
 		}
 		if i == limit { // each shard's part is one message then, behind which its part ends
 			end = &entries[i-1].place
-			if due, member, _ := strings.Cut(parts[end.shard].next, "."); due == strconv.FormatInt(end.due, 10) {
+			if due, member, _ := strings.Cut(entries[i-1].next, "."); due == strconv.FormatInt(end.due, 10) {
 				end.member = member
 			}
 			break
@@ -122,51 +129,73 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []back
 // letters is how many more than its part of a page are read from each shard.
 const letters = 8
 
-// ListDead is as in backend.Queue. A cursor has the place in each shard. A page ends where the next
-// letter of a shard is not known.
-func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) (page []backend.DeadLetter, next string, err error) {
-	from := make([]string, len(q.shards))
-	if cursor != "" {
-		if from = strings.Split(cursor, "."); len(from) != len(q.shards) {
-			return nil, "", backend.Invalid("cursor", cursor, "one that a listing returned")
-		}
+// deadPlaces are the places in the dead letters of shards, behind which a page begins. They are written
+// as generation.shard:place, one after the other.
+type deadPlaces map[position]string
+
+func deadPlacesOf(cursor string) (deadPlaces, error) {
+	from := make(deadPlaces)
+	if cursor == "" {
+		return from, nil
 	}
+	for part := range strings.SplitSeq(cursor, ",") {
+		var p position
+		var place uint64
+		if n, err := fmt.Sscanf(part, "%d.%d:%d", &p.generation, &p.shard, &place); n != 3 || err != nil {
+			return nil, backend.Invalid("cursor", cursor, "one that a listing returned")
+		}
+		from[p] = strconv.FormatUint(place, 10)
+	}
+	return from, nil
+}
+
+func (d deadPlaces) String() string {
+	parts := make([]string, 0, len(d))
+	for p, place := range d {
+		parts = append(parts, fmt.Sprintf("%d.%d:%s", p.generation, p.shard, place))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// ListDead is as in backend.Queue. A page ends where the next letter of a shard is not known.
+func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) (page []backend.DeadLetter, next string, err error) {
+	from, err := deadPlacesOf(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	shards := q.shards()
 	type part struct {
 		letters []store.PlacedLetter
 		more    bool
 	}
-	parts, err := all(q, func(k int, s *store.Store) (p part, err error) {
+	parts, err := all(shards, func(k int, s *store.Store) (p part, err error) {
 		var next string
-		p.letters, next, err = s.ListPlaced(ctx, from[k], min(limit, limit/len(q.shards)+letters))
+		p.letters, next, err = s.ListPlaced(ctx, from[shards[k].position], min(limit, limit/len(shards)+letters))
 		p.more = next != ""
 		return p, err
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	more := false
-	for range limit {
+	for unknown := false; len(page) < limit && !unknown; {
 		k := -1 // the shard with the oldest death
-		for i := range parts {
-			if len(parts[i].letters) > 0 && (k < 0 || parts[i].letters[0].Died.Before(parts[k].letters[0].Died)) {
+		for i, p := range parts {
+			if len(p.letters) > 0 && (k < 0 || p.letters[0].Died.Before(parts[k].letters[0].Died)) {
 				k = i
 			}
 		}
 		if k < 0 {
 			break
 		}
-		l := parts[k].letters[0]
-		page, from[k], parts[k].letters = append(page, l.DeadLetter), l.Place, parts[k].letters[1:]
-		if len(parts[k].letters) == 0 && parts[k].more { // what comes next there is not known
-			more = true
-			break
-		}
+		p := &parts[k]
+		page = append(page, p.letters[0].DeadLetter)
+		from[shards[k].position] = p.letters[0].Place
+		p.letters = p.letters[1:]
+		unknown = len(p.letters) == 0 && p.more
 	}
-	for _, p := range parts {
-		more = more || p.more || len(p.letters) > 0
-	}
-	if more {
-		next = strings.Join(from, ".")
+	if slices.ContainsFunc(parts, func(p part) bool { return p.more || len(p.letters) > 0 }) {
+		next = from.String()
 	}
 	return page, next, nil
 }
@@ -211,7 +240,7 @@ func (q *Queue) trimOld(ctx context.Context, age time.Duration) (removed int, mo
 		removed int
 		more    bool
 	}
-	parts, err := all(q, func(_ int, s *store.Store) (p trimmed, err error) {
+	parts, err := all(q.shards(), func(_ int, s *store.Store) (p trimmed, err error) {
 		p.removed, p.more, err = s.TrimDead(ctx, backend.Retention{MaxAge: age})
 		return p, err
 	})

@@ -12,12 +12,13 @@ type keys struct {
 	trigger string
 	paused  string
 	counts  string
+	split   string
 	list    []string
 }
 
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
-	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused", counts: p + countsKey}
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused", counts: p + countsKey, split: p + splitKey}
 	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
@@ -33,13 +34,14 @@ func (k *keys) gens() string     { return k.list[4] }
 // These follow a queue's prefix.
 const (
 	countsKey   = "counts"
+	splitKey    = "shards"
 	triggerKey  = "trigger"
 	wakeChannel = "wake"
 )
 
-// Channels returns the channel where a message that becomes the first is announced, with its due
+// Channel returns the channel where a message that becomes the first is announced, with its due
 // time in ms.
-func (s *Store) Channels() []string { return []string{s.keys.channel} }
+func (s *Store) Channel() string { return s.keys.channel }
 
 // KeysOf returns the keys that a queue's messages may be in.
 func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list }
@@ -57,8 +59,8 @@ func Owns(prefix, queue, key string) bool {
 	return ok && (strings.HasPrefix(rest, "}:") || strings.HasPrefix(rest, "/"))
 }
 
-// IsSplit reports whether a key is the one in which Split notes a number.
-func IsSplit(prefix, queue, key string) bool { return key == newKeys(prefix, queue).list[0] }
+// IsNote reports whether a key says that a queue is split into shards, or that a shard takes no new ids.
+func IsNote(key string) bool { return strings.HasSuffix(key, "}:"+splitKey) }
 
 // Triggered returns the channel of the queue whose trigger is the key.
 func Triggered(key string) (channel string, ok bool) {
