@@ -8,9 +8,11 @@ if old == '?' then
   if there ~= '' then
     return there
   end
-  -- Its messages, if any, are the oldest generation.
+  -- Its messages, if any, are the oldest generation. The number is none of an earlier queue of the name,
+  -- whose shards may refuse pushes: milliseconds.
+  local number = int(math.floor(server_clock() / 1000))
   local keys = {unpack(KEYS, 1, 10)}
-  old, new = '', (redis.call('EXISTS', unpack(keys)) > 0 and '0:1,' or '') .. '1:' .. new
+  old, new = '', (redis.call('EXISTS', unpack(keys)) > 0 and '0:1,' or '') .. number .. ':' .. new
 end
 if there ~= old then
   return there
