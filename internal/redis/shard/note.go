@@ -50,13 +50,13 @@ func (q *Queue) generations() []generation {
 	return q.gens
 }
 
-// readAgain is after how long a push reads the note anew. forgotten is for how long a shard of a
-// generation that has ended still refuses pushes: much longer, so that no program pushes there that
-// has not noticed.
-const (
-	readAgain = time.Hour
-	forgotten = 24 * time.Hour
-)
+// A push reads the note anew when that was readAgain ago. A generation ends settled after the next has
+// begun, when all programs that push have read of it. So none pushes to it, even where a failover has lost
+// what refuses pushes.
+var readAgain, settled = 5 * time.Second, 15 * time.Second
+
+// forgotten is for how long the shards of a generation that has ended refuse pushes.
+const forgotten = 24 * time.Hour
 
 // upToDate reads the note where it was read long ago.
 func (q *Queue) upToDate(ctx context.Context) error {
@@ -120,6 +120,9 @@ func (q *Queue) take(gens []generation, sizes []int) (news bool) {
 		}
 	}
 	q.gens, q.read = gens, time.Now()
+	if channels != nil {
+		q.since = q.read
+	}
 	q.mu.Unlock()
 	for _, channel := range channels {
 		q.Follow(channel)
@@ -149,11 +152,17 @@ func (q *Queue) maintain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if empty {
+		if empty && q.hasSettled() {
 			return q.end(ctx, gens, g)
 		}
 	}
 	return nil
+}
+
+func (q *Queue) hasSettled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Since(q.since) >= settled
 }
 
 // endPushes has the shards of a generation that is not the newest refuse new ids. It reports whether the

@@ -28,6 +28,7 @@ type Queue struct {
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
 	read   time.Time    // when the note was read
+	since  time.Time    // when there was a new generation in it
 	turn   int          // the next shard that is looked at without a reason
 	looked time.Time    // when one was
 	busy   bool         // maintain runs

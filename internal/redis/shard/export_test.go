@@ -1,0 +1,5 @@
+package shard
+
+import "time"
+
+func init() { readAgain, settled = 200*time.Millisecond, time.Second }
