@@ -26,6 +26,7 @@ type shard struct {
 	at      time.Time // when to claim from it; far ahead where nothing waits
 	woken   time.Time // the same, of wake-ups since the claim began that is under way; zero for none
 	claimed bool      // a claim is under way
+	many    bool      // the last claim got as many messages as it asked for
 
 	// A time on its server's clock, and when the queue's clock showed the same. The first is zero
 	// before the first claim.
@@ -36,9 +37,9 @@ type shard struct {
 var never = backend.LatestDue.Add(time.Hour)
 
 const (
-	// leastShare is for how many messages a claim asks a shard at least, where as many are wanted: a
-	// script costs as much as some messages.
-	leastShare = 16
+	// For so many messages a claim asks a shard at least, where as many are wanted: one that has many,
+	// since a script costs as much as some messages, and one of which only the first is known.
+	manyAtLeast, fewAtLeast = 16, 2
 
 	// together is how long a claim waits for other shards when it has the messages of one, and
 	// alone for the first. A shard whose server does not reply must not hold the others up.
@@ -59,13 +60,9 @@ type claimed struct {
 func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name string) (c script.Claim, err error) {
 	chosen := q.choose(limit)
 	claims := make(chan claimed, len(chosen))
-	for i, s := range chosen {
-		share := limit / len(chosen)
-		if i < limit%len(chosen) {
-			share++
-		}
+	for _, s := range chosen {
 		q.Calls.Go(func() {
-			ds, err := q.claimFrom(ctx, s, share, lease, name)
+			ds, err := q.claimFrom(ctx, s.shard, s.limit, lease, name)
 			claims <- claimed{ds, err}
 		})
 	}
@@ -111,36 +108,55 @@ func (q *Queue) giveBack(claims <-chan claimed, n int) {
 	}
 }
 
+// A share is the part that a shard has in a claim.
+type share struct {
+	*shard
+	limit int
+}
+
 // choose returns the shards to claim from: those whose first messages are due, the longest due first, as
 // many as limit allows shares for. Where none is due, and once each Poll, it adds one in turn, since a
 // wake-up can be lost.
-func (q *Queue) choose(limit int) []*shard {
+func (q *Queue) choose(limit int) (chosen []share) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.Clock.Now()
-	var due []*shard
 	all := q.shardsLocked()
+	var due []*shard
 	for _, s := range all {
 		if !s.claimed && !s.at.After(now) {
 			due = append(due, s)
 		}
 	}
 	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
-	due = due[:min(len(due), max(1, limit/leastShare))]
 	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
 		q.looked = now
 		if q.turn++; q.turn%readEvery == 0 && !q.busy {
 			q.busy = true
 			q.Calls.Go(q.maintainOnce)
 		} else if s := inTurn(all, q.turn); s != nil && !slices.Contains(due, s) {
-			due = append(due, s)
+			due = slices.Insert(due, 0, s)
 		}
 	}
-	due = due[max(0, len(due)-limit):]
+	rest := limit
 	for _, s := range due {
+		least := fewAtLeast
+		if s.many {
+			least = manyAtLeast
+		}
+		if least = min(least, limit); least > rest {
+			break
+		}
+		rest -= least
 		s.claimed, s.woken = true, time.Time{}
+		chosen = append(chosen, share{s, least})
 	}
-	return due
+	for i := range chosen { // the rest in equal parts
+		part := rest / (len(chosen) - i)
+		chosen[i].limit += part
+		rest -= part
+	}
+	return chosen
 }
 
 // inTurn returns a shard without a claim, or nil.
@@ -169,7 +185,7 @@ func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.D
 	c, err := s.Store.Claim(ctx, limit, lease, name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.claimed = false
+	s.claimed, s.many = false, len(c.Deliveries) >= limit
 	switch {
 	case err != nil:
 		s.at = q.Clock.Now().Add(again)
