@@ -1,7 +1,7 @@
 -- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
 -- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
--- it gets the same messages, under a lease that begins now.
+-- it gets the same messages, under a lease that begins now; while the queue is paused, under the lease that they have.
 CREATE OR REPLACE FUNCTION public.delayq_claim(
     p_queue text, p_now bigint, p_limit int, p_lease bigint, p_token bigint, p_floor bigint, p_lease_floor bigint, p_again boolean
 ) RETURNS TABLE (id text, due bigint, seq bigint, attempts int, until bigint, first_push bigint, headers bytea, body bytea)
@@ -18,12 +18,17 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause
     t := public.delayq_clock(p_now);
+    SELECT q.paused_until INTO paused FROM public.delayq_queues q WHERE q.queue = p_queue;
+    IF paused <= t THEN
+        DELETE FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until <= t;
+        paused := NULL;
+    END IF;
     IF p_again THEN
         PERFORM 1 FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.id FOR UPDATE;
         -- what was replaced meanwhile is another message, which may not be due
         UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
         WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token AND m.attempts = 0;
-        RETURN QUERY UPDATE public.delayq_messages m SET at = t + p_lease
+        RETURN QUERY UPDATE public.delayq_messages m SET at = CASE WHEN paused IS NULL THEN t + p_lease ELSE m.at END
         WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
         IF FOUND THEN
@@ -33,11 +38,6 @@ BEGIN
     END IF;
     IF p_floor < 0 THEN -- the scan of everything, once in a while
         PERFORM public.delayq_sweep(p_queue, t, 1000);
-    END IF;
-    SELECT q.paused_until INTO paused FROM public.delayq_queues q WHERE q.queue = p_queue;
-    IF paused <= t THEN
-        DELETE FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until <= t;
-        paused := NULL;
     END IF;
 
     SELECT m.at INTO lease_end FROM public.delayq_messages m
