@@ -50,13 +50,16 @@ func (q *Queue) generations() []generation {
 	return q.gens
 }
 
-// A push reads the note anew when that was readAgain ago. A generation ends settled after the next has
-// begun, when all programs that push have read of it. So none pushes to it, even where a failover has lost
-// what refuses pushes.
-var readAgain, settled = 5 * time.Second, 15 * time.Second
+// The shards of a generation that has ended refuse pushes for a day, and a push reads the note anew when
+// that was half a day ago. So no program pushes to them.
+const (
+	forgotten = 24 * time.Hour
+	readAgain = forgotten / 2
+)
 
-// forgotten is for how long the shards of a generation that has ended refuse pushes.
-const forgotten = 24 * time.Hour
+// settled is how long after the beginning of the next a generation ends at the earliest. By then the
+// replicas of its masters know that it refuses pushes: a failover does not take that back.
+var settled = 15 * time.Second
 
 // upToDate reads the note where it was read long ago.
 func (q *Queue) upToDate(ctx context.Context) error {
