@@ -33,7 +33,7 @@ type sharded interface {
 // each runs a test for both stores, on a Cluster.
 func each(t *testing.T, f func(t *testing.T, open func(shards int) sharded, client redis.UniversalClient)) {
 	t.Parallel()
-	for name, make := range map[string]func(c redis.UniversalClient, n int) sharded{
+	for name, backendOn := range map[string]func(c redis.UniversalClient, n int) sharded{
 		"zsetpoll": func(c redis.UniversalClient, n int) sharded {
 			return zsetpoll.New(c, zsetpoll.Shards(n), zsetpoll.Poll(100*time.Millisecond))
 		},
@@ -45,7 +45,7 @@ func each(t *testing.T, f func(t *testing.T, open func(shards int) sharded, clie
 			t.Parallel()
 			cluster := testenv.SharedRedisCluster(t)
 			f(t, func(n int) sharded {
-				b := make(cluster.Client(t), n)
+				b := backendOn(cluster.Client(t), n)
 				t.Cleanup(func() { _ = b.Close() })
 				return b
 			}, cluster.Client(t))
