@@ -60,6 +60,8 @@ var parts = []struct {
 	{"sentinel", sentinelTarget, 0.04, true},
 	{"cluster", clusterTarget, 0.05, true},
 	{"cluster-failover", failoverTarget, 0.05, true},
+	{"cluster-shards", shardsTarget, 0.05, true},
+	{"cluster-shards-failover", shardsFailoverTarget, 0.05, true},
 	{"power-cut", powerTarget("zsetpoll", "everysec", everysec), 0.04, true},
 	{"power-cut-redisson", powerTarget("redisson-envelope", "everysec", everysec), 0.03, true},
 	{"clocks-behind", skewedTarget("zsetpoll", time.Hour), 0.02, true},

@@ -25,6 +25,7 @@ type Endpoint struct {
 	Addr    string   `json:"addr,omitempty"`    // or a URL, or the path of a file
 	Cluster []string `json:"cluster,omitempty"` // nodes of a Redis Cluster, or further nodes of RabbitMQ
 	Master  string   `json:"master,omitempty"`  // its name, where Addr is a Sentinel's
+	Shards  int      `json:"shards,omitempty"`  // of zsetpoll; 0 for none
 
 	// Hooks see all commands of a client of a single Redis, in this process only.
 	Hooks []redis.Hook `json:"-"`
@@ -63,6 +64,9 @@ func (e Endpoint) Open(ctx context.Context) (backend.Backend, error) {
 		return nil, fmt.Errorf("no backend is called %q", e.Backend)
 	}
 	client := e.client()
+	if e.Shards > 0 {
+		return &owner{zsetpoll.New(client, zsetpoll.Poll(sweep), zsetpoll.Shards(e.Shards)), client.Close}, nil
+	}
 	return &owner{open(client), client.Close}, nil
 }
 

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
 )
 
 // A cluster is a Redis Cluster, one of whose nodes serves the queue's slot.
@@ -62,6 +66,70 @@ func clusterTarget(t *testing.T) *target {
 			n := c.owner(t)
 			return c.servers[n], c.clients[n]
 		}))
+}
+
+// shardsTarget is a queue of 16 shards on a Cluster. Their number changes, slots move, and masters are
+// killed.
+func shardsTarget(t *testing.T) *target {
+	t.Helper()
+	c := newCluster(t, testenv.Directive("cluster-node-timeout", "2000"))
+	at := Endpoint{Backend: "zsetpoll", Cluster: c.addrs, Shards: 16}
+	return onRedis("Cluster, 16 shards", at, onAShard(c, slotMigrated(c)), resharded(t, at),
+		serverKilled("node kill -9", func(t *testing.T) (*testenv.RedisServer, *redis.Client) {
+			c.aShard(t, rand.IntN)
+			n := c.owner(t)
+			return c.servers[n], c.clients[n]
+		}))
+}
+
+// shardsFailoverTarget is the same with a replica for each master, which lags behind when its master is
+// killed.
+func shardsFailoverTarget(t *testing.T) *target {
+	t.Helper()
+	c := newCluster(t, testenv.Replicas(1), testenv.Directive("cluster-node-timeout", "1000"))
+	at := Endpoint{Backend: "zsetpoll", Cluster: c.addrs, Shards: 16}
+	return onRedis("Cluster with replicas, 16 shards", at, onAShard(c, ownerKilled(c)), resharded(t, at))
+}
+
+// onAShard has a fault strike the slot of any shard.
+func onAShard(c *cluster, f *fault) *fault {
+	strike := f.strike
+	f.strike = func(i *injection) func() int {
+		c.AwaitOK()
+		c.aShard(i.T, i.rng.IntN)
+		return strike(i)
+	}
+	return f
+}
+
+// aShard chooses the slot of a shard, or of the queue's own name where no shard has keys.
+func (c *cluster) aShard(t *testing.T, intN func(int) int) {
+	t.Helper()
+	var keys []string
+	for _, client := range c.clients {
+		some, err := client.Keys(t.Context(), "delayq:{"+queueName+"*").Result()
+		must(t, err)
+		keys = append(keys, some...)
+	}
+	if len(keys) == 0 {
+		keys = []string{"{" + queueName + "}"}
+	}
+	slot, err := c.clients[0].ClusterKeySlot(t.Context(), keys[intN(len(keys))]).Result()
+	must(t, err)
+	c.slot = slot
+}
+
+// resharded changes the number of shards. It has an effect where it succeeds beside the other faults.
+func resharded(t *testing.T, at Endpoint) *fault {
+	t.Helper()
+	client := at.client()
+	b := zsetpoll.New(client, zsetpoll.Shards(at.Shards))
+	t.Cleanup(func() { _, _ = b.Close(), client.Close() })
+	return instant("resharded", 2, judge.Window{Elsewhere: true}, func(i *injection) int {
+		ctx, cancel := context.WithTimeout(i.Context(), 10*time.Second)
+		defer cancel()
+		return count(b.Reshard(ctx, queueName, 1<<i.rng.IntN(6)) == nil)
+	})
 }
 
 // slotMigrated moves the queue's slot to another master, key by key, as redis-cli does.

@@ -300,7 +300,8 @@ func trimAll(ctx context.Context, q backend.Queue, keep backend.Retention) (remo
 // letters are the dead letters that there should be, the oldest first.
 type letters struct {
 	*testRun
-	ids []string
+	ids  []string
+	died map[string]time.Time // as listed
 }
 
 // die makes n more.
@@ -328,18 +329,43 @@ func (l *letters) trim(keep backend.Retention, want int) {
 	if err != nil || removed != want {
 		l.fail("TrimDead of %+v deletes %d letters and returns %v; want %d", keep, removed, err, want)
 	}
-	l.ids = l.ids[want:]
-	left := each(pages(l.testRun, "ListDead", 100, l.q.ListDead), func(d backend.DeadLetter) string { return d.ID })
-	if !slices.Equal(left, l.ids) {
+	left := pages(l.testRun, "ListDead", 100, l.q.ListDead)
+	if l.has(backend.Ordering) {
+		l.ids = l.ids[want:]
+	} else {
+		l.anyOfSameTime(left)
+	}
+	if !slices.Equal(each(left, func(d backend.DeadLetter) string { return d.ID }), l.ids) {
 		l.fail("after TrimDead of %+v there are %d letters, not the %d youngest", keep, len(left), len(l.ids))
 	}
+	for _, d := range left {
+		l.died[d.ID] = d.Died
+	}
+}
+
+// anyOfSameTime takes over the letters that are left, where they are the youngest. Any of those of the
+// same time may be.
+func (l *letters) anyOfSameTime(left []backend.DeadLetter) {
+	are := make(map[string]bool)
+	for i, d := range left {
+		are[d.ID] = true
+		if !slices.Contains(l.ids, d.ID) || i > 0 && d.Died.Before(left[i-1].Died) {
+			l.fail("letter %s, which died at %v, is listed in place %d", d.ID, d.Died, i)
+		}
+	}
+	for _, id := range l.ids {
+		if died, known := l.died[id]; !are[id] && known && len(left) > 0 && died.After(left[0].Died) {
+			l.fail("letter %s, which died at %v, was trimmed before %s, which died at %v", id, died, left[0].ID, left[0].Died)
+		}
+	}
+	l.ids = each(left, func(d backend.DeadLetter) string { return d.ID })
 }
 
 // deadRetention trims dead letters of two ages, more of them than one step deletes.
 func deadRetention(t *testRun) {
 	n := t.scaled(260, 2300)
 	waits := t.pushAfter(1000 * t.Tick)
-	l := &letters{testRun: t}
+	l := &letters{testRun: t, died: make(map[string]time.Time)}
 	l.die(n)
 	l.trim(backend.Retention{}, 0)
 	l.trim(backend.Retention{MaxCount: n, MaxAge: 1000 * t.Tick}, 0)

@@ -195,16 +195,16 @@ func (m *machine) listPage(limit int) {
 	if err != nil || len(page) > limit {
 		m.rt.Fatalf("ListDead after %q: a page of at most %d has %d messages, and %v", w.cursor, limit, len(page), err)
 	}
-	last := 0
+	last, died := 0, time.Time{}
 	for _, l := range page {
 		want := m.ref.ms[l.ID]
 		switch {
 		case want == nil || want.state != "dead" || l.State != backend.StateDead:
 			m.rt.Fatalf("ListDead shows message %s, which is not dead, as %v", l.ID, l.State)
-		case want.death < last:
+		case l.Died.Before(died) || m.has(backend.Ordering) && want.death < last:
 			m.rt.Fatalf("dead letter %s is listed after one that died later", l.ID)
 		}
-		last = want.death
+		last, died = want.death, l.Died
 		m.diedLike(l, want)
 		m.dueIs(l.ID, l.Due, want)
 		m.whole(l.ID, l.Body, l.Headers, want)

@@ -39,8 +39,8 @@ func purge(t *testRun) {
 	for i := range 5 {
 		ids = append(ids, t.pushAfter(time.Duration(max(i-2, 0))*t.Tick)) // three are due
 	}
-	held := t.takeID(ids[0])
-	t.must(t.deadLetter(t.takeID(ids[1]), "of the check"), "Dead")
+	held := t.take()
+	t.must(t.deadLetter(t.take(), "of the check"), "Dead")
 	if t.has(backend.UniqueWindows) {
 		m := t.afterUnique(t.Tick, t.lease())
 		t.push(m)

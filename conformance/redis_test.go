@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,18 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 	}
 	hs["keyspace"] = redisHarness(single, swept)
 	hs["keyspace-cluster"] = redisHarness(cluster, swept)
+	for _, n := range []int{4, 16} {
+		split := func(c redis.UniversalClient, prefix string) backend.Backend {
+			return zsetpoll.New(c, zsetpoll.Shards(n), zsetpoll.Prefix(prefix), zsetpoll.Poll(200*time.Millisecond))
+		}
+		splitSwept := func(c redis.UniversalClient, prefix string) backend.Backend {
+			return keyspace.New(c, keyspace.Shards(n), keyspace.Prefix(prefix), keyspace.Sweep(200*time.Millisecond))
+		}
+		suffix := fmt.Sprintf("-shards-%d", n)
+		hs["zsetpoll"+suffix] = withoutNote(redisHarness(single, split))
+		hs["zsetpoll"+suffix+"-cluster"] = withoutNote(redisHarness(cluster, split))
+		hs["keyspace"+suffix+"-cluster"] = withoutNote(redisHarness(cluster, splitSwept))
+	}
 	for name, opts := range redissonModes() {
 		open := func(c redis.UniversalClient, prefix string) backend.Backend {
 			return redisson.New(c, slices.Concat(opts, []redisson.Option{redisson.NamePrefix(prefix + ":"), redisson.Sweep(200 * time.Millisecond)})...)
@@ -58,7 +71,7 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 		hs[name] = redisHarness(single, open)
 		hs[name+"-cluster"] = redisHarness(cluster, open)
 	}
-	for _, name := range []string{"zsetpoll", "keyspace", "keyspace-cluster", "redisson-v2", "redisson-envelope-v2"} {
+	for _, name := range []string{"zsetpoll", "zsetpoll-shards-16-cluster", "keyspace", "keyspace-cluster", "redisson-v2", "redisson-envelope-v2"} {
 		realtime := hs[name]
 		realtime.Virtual = false
 		hs[name+"-realtime"] = realtime
@@ -103,6 +116,16 @@ func redisHarness(dial func() redis.UniversalClient, open func(redis.UniversalCl
 		Virtual: true,
 		Quiet:   30 * time.Millisecond,
 	}
+}
+
+// withoutNote leaves out the keys in which the numbers of shards are noted: they stay until Remove.
+func withoutNote(h conformance.Harness) conformance.Harness {
+	leftovers := h.Leftovers
+	h.Leftovers = func(ctx context.Context, b backend.Backend) ([]string, error) {
+		keys, err := leftovers(ctx, b)
+		return slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, "}:shards") }), err
+	}
+	return h
 }
 
 var prefixes atomic.Int64

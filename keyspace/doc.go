@@ -8,9 +8,9 @@
 //
 // # URLs
 //
-// keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE is a queue on a Redis server. The parameters sweep
-// and prefix are [Sweep] and [Prefix]; those of the connection, such as db, cluster, master and
-// tls, are the same as with zsetpoll.
+// keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE is a queue on a Redis server. The parameters sweep,
+// prefix and shards are [Sweep], [Prefix] and [Shards]; those of the connection, such as db,
+// cluster, master and tls, are the same as with zsetpoll.
 //
 // # What it promises
 //

@@ -81,7 +81,7 @@ func (b *Backend) testServer(ctx context.Context, s server, err error) admin.Fin
 func (b *Backend) noEvents(err error) admin.Finding {
 	return admin.Finding{
 		Severity: admin.Warning,
-		Text:     fmt.Sprintf("workers get no expiries, so that messages wait for the sweep, every %v: %v", b.sweep, err),
+		Text:     fmt.Sprintf("workers get no expiries, so that messages wait for the sweep, every %v: %v", b.traits.Sweep, err),
 		Remedy:   remedy,
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
 	queues   *queue.Backend
-	sweep    time.Duration
+	traits   backend.Traits
 	listener *listener
 }
 
@@ -34,9 +34,9 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	c.Claimer = func(s *store.Store) queue.Claimer { return s.Claim }
 	masters, err := mastersOf(client)
 	c.Reject(err)
-	c.Reject(setup.Apply(&c, opts, "keyspace", "the result of Sweep, Prefix, WaitReplicas or WaitDisk"))
+	c.Reject(setup.Apply(&c, opts, "keyspace", "the result of Sweep, Prefix, Shards, WaitReplicas or WaitDisk"))
 	b := setup.Backend(c)
-	return &Backend{queues: b, sweep: c.Poll, listener: newListener(masters, b.Calls, b.Hub(), c.Prefix, c.Poll)}
+	return &Backend{queues: b, traits: c.Traits(), listener: newListener(masters, b.Calls, b.Hub(), c.Prefix, c.Poll)}
 }
 
 // Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how
@@ -45,6 +45,18 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 func Sweep(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("keyspace.Sweep", d) }
 }
+
+// Shards splits each queue into n shards, a power of two from 1 to 256; 1 by default. On a Cluster the
+// shards are on all masters, where a queue without shards is on one. A message is in the shard that
+// follows from its id. Everything goes on as on one queue, except for two things: messages of
+// different shards may change places, so the backend lacks [backend.Ordering]; and where wake-ups are
+// lost, messages may be late by [Sweep] times the number of shards.
+//
+// A queue keeps the number that it is first opened with; opened with another number above 1 it goes on
+// with its own. [Backend.Reshard] changes it. A queue without shards, with messages or not, gets its
+// shards when it is opened with some: its messages come, and programs that have it open without Shards
+// get a [backend.InvalidError] for each push.
+func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("keyspace.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
@@ -74,10 +86,9 @@ func WaitDisk(n int, within time.Duration) Option {
 	}
 }
 
-// Traits returns the backend's promises: everything, to the millisecond, within a sweep.
-func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "keyspace", Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: b.sweep}
-}
+// Traits returns the backend's promises: everything, to the millisecond, within a sweep; with [Shards],
+// all but order.
+func (b *Backend) Traits() backend.Traits { return b.traits }
 
 // Open is as in backend.Backend. The first Open subscribes to expiries, and enables the
 // notifications where it may. If it may not, it says so to the logger; see [Backend.Degraded].
@@ -87,6 +98,15 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		b.listener.start(ctx, o.Logger)
 	}
 	return q, err
+}
+
+// Reshard changes the number of shards of a queue, while programs push to it and take from it, on a
+// backend with [Shards] of 2 or more. From then on messages with new ids go to n new shards. Those that
+// are there stay where they are, and the old shards end with the last of them, dead letters and ids that
+// UniqueFor keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
+// the programs that have the queue open. n is a power of two from 1 to 256.
+func (b *Backend) Reshard(ctx context.Context, queueName string, n int) error {
+	return queue.Reshard(ctx, b.queues, queueName, n)
 }
 
 // Degraded returns nil while expiries wake the workers, and before the first queue is opened.

@@ -26,6 +26,7 @@ func parseURL(u *url.URL) (*client.Target, []Option, error) {
 	return setup.ParseURL(u, func(c *setup.Config) error { return c.Err }, func(add func(Option) string) client.Params {
 		return client.Params{
 			"prefix":        func(p string) string { return add(Prefix(p)) },
+			"shards":        client.Number(func(n int) string { return add(Shards(n)) }),
 			"sweep":         client.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 			"wait_disk":     setup.Wait(add, WaitDisk),
 			"wait_replicas": setup.Wait(add, WaitReplicas),

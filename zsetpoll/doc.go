@@ -10,7 +10,7 @@
 //
 //	zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?NAME=VALUE&…]
 //
-//	claims=script|arbitrate|mover, poll=1s, prefix=delayq
+//	claims=script|arbitrate|mover, poll=1s, prefix=delayq, shards=1
 //	db=N                        the database
 //	socket=PATH                 a Unix socket; HOST is then empty
 //	cluster=true                a Cluster, of which HOST is a node

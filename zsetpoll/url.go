@@ -35,6 +35,7 @@ func parseURL(u *url.URL) (*client.Target, []Option, error) {
 			"claims":        client.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
 			"poll":          client.Duration(func(d time.Duration) string { return add(Poll(d)) }),
 			"prefix":        func(p string) string { return add(Prefix(p)) },
+			"shards":        client.Number(func(n int) string { return add(Shards(n)) }),
 			"wait_disk":     setup.Wait(add, WaitDisk),
 			"wait_replicas": setup.Wait(add, WaitReplicas),
 		}

@@ -15,7 +15,7 @@ import (
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
 	queues *queue.Backend
-	poll   time.Duration
+	traits backend.Traits
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -31,8 +31,11 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	if client == nil {
 		c.Reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
-	c.Reject(setup.Apply(&c, opts, "zsetpoll", "the result of Claims, Poll, Prefix, WaitReplicas or WaitDisk"))
-	return &Backend{queues: setup.Backend(c), poll: c.Poll}
+	c.Reject(setup.Apply(&c, opts, "zsetpoll", "the result of Claims, Poll, Prefix, Shards, WaitReplicas or WaitDisk"))
+	if c.Whole && c.Shards > 1 {
+		c.Reject(backend.Invalid("zsetpoll.Shards", c.Shards, "1 where Claims is not Script"))
+	}
+	return &Backend{queues: setup.Backend(c), traits: c.Traits()}
 }
 
 // Open returns a handle on the queue of that name. The first Open checks the server and warns of
@@ -46,13 +49,22 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
+// Reshard changes the number of shards of a queue, while programs push to it and take from it, on a
+// backend with [Shards] of 2 or more. From then on messages with new ids go to n new shards. Those that
+// are there stay where they are, and the old shards end with the last of them, dead letters and ids that
+// UniqueFor keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
+// the programs that have the queue open. n is a power of two from 1 to 256.
+func (b *Backend) Reshard(ctx context.Context, queueName string, n int) error {
+	return queue.Reshard(ctx, b.queues, queueName, n)
+}
+
 // Claims chooses how workers claim messages, by default [Script].
 func Claims(m Mode) Option {
 	return func(c *setup.Config) {
 		if m < Script || m > Mover {
 			c.Reject(backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover"))
 		}
-		c.Claimer = m.claimer
+		c.Claimer, c.Whole = m.claimer, m != Script
 	}
 }
 
@@ -62,6 +74,18 @@ func Claims(m Mode) Option {
 func Poll(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("zsetpoll.Poll", d) }
 }
+
+// Shards splits each queue into n shards, a power of two from 1 to 256; 1 by default. On a Cluster the
+// shards are on all masters, where a queue without shards is on one. A message is in the shard that
+// follows from its id. Everything goes on as on one queue, except for two things: messages of
+// different shards may change places, so the backend lacks [backend.Ordering]; and where wake-ups are
+// lost, messages may be late by [Poll] times the number of shards.
+//
+// A queue keeps the number that it is first opened with; opened with another number above 1 it goes on
+// with its own. [Backend.Reshard] changes it. A queue without shards, with messages or not, gets its
+// shards when it is opened with some: its messages come, and programs that have it open without Shards
+// get a [backend.InvalidError] for each push.
+func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("zsetpoll.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
@@ -90,7 +114,5 @@ func WaitDisk(n int, within time.Duration) Option {
 	}
 }
 
-// Traits returns the backend's promises: everything, to the millisecond.
-func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "zsetpoll", Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: b.poll}
-}
+// Traits returns the backend's promises: everything, to the millisecond; with [Shards], all but order.
+func (b *Backend) Traits() backend.Traits { return b.traits }

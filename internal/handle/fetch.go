@@ -163,6 +163,14 @@ func (q *Queue) awaitWake(t clockwork.Timer, others <-chan time.Time, arrived <-
 // lookNow is before every due time, and is not the zero time.
 var lookNow = time.Unix(0, 1)
 
+// wakeBy is a wake-up by a name.
+func (q *Queue) wakeBy(name string, due time.Time) {
+	if q.Woken != nil {
+		due = q.Woken(name, due)
+	}
+	q.wake(due)
+}
+
 // wake tells the fetcher that a message becomes due then. For the zero time it looks at once.
 func (q *Queue) wake(due time.Time) {
 	q.mu.Lock()

@@ -34,7 +34,7 @@ func (h *Hub) Wake(name string, due time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for q := range h.handles[name] {
-		q.wake(due)
+		q.wakeBy(name, due)
 	}
 }
 
@@ -42,9 +42,9 @@ func (h *Hub) Wake(name string, due time.Time) {
 func (h *Hub) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, handles := range h.handles {
+	for name, handles := range h.handles {
 		for q := range handles {
-			q.wake(time.Time{})
+			q.wakeBy(name, time.Time{})
 		}
 	}
 }
@@ -76,25 +76,48 @@ func (h *Hub) add(q *Queue) {
 	if h.handles == nil {
 		h.handles = make(map[string]map[*Queue]struct{})
 	}
-	if h.handles[q.Name] == nil {
-		h.handles[q.Name] = make(map[*Queue]struct{})
-		if h.Follow != nil {
-			h.Follow(q.Name, q.log)
+	h.followLocked(q, q.Name)
+	if q.More != nil {
+		for _, name := range q.More() {
+			h.followLocked(q, name)
 		}
 	}
-	h.handles[q.Name][q] = struct{}{}
+}
+
+func (h *Hub) followLocked(q *Queue, name string) {
+	if h.handles[name] == nil {
+		h.handles[name] = make(map[*Queue]struct{})
+		if h.Follow != nil {
+			h.Follow(name, q.log)
+		}
+	}
+	if _, follows := h.handles[name][q]; !follows {
+		h.handles[name][q] = struct{}{}
+		q.names = append(q.names, name)
+	}
+}
+
+// Also has the handles of a name woken by one more.
+func (h *Hub) Also(name, more string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for q := range h.handles[name] {
+		h.followLocked(q, more)
+	}
 }
 
 func (h *Hub) remove(q *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open--
-	delete(h.handles[q.Name], q)
-	if len(h.handles[q.Name]) > 0 {
-		return
-	}
-	delete(h.handles, q.Name)
-	if h.Unfollow != nil {
-		h.Unfollow(q.Name)
+	for _, name := range q.names {
+		delete(h.handles[name], q)
+		if len(h.handles[name]) > 0 {
+			continue
+		}
+		delete(h.handles, name)
+		if h.Unfollow != nil {
+			h.Unfollow(name)
+		}
 	}
 }

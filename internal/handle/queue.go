@@ -36,6 +36,7 @@ type Queue struct {
 	woken   chan struct{} // holds one when soonest has changed
 	soonest time.Time     // the first due time of the wake-ups since the last claim
 	closing sync.Once
+	names   []string // by which the hub wakes it; under the hub's lock
 	onClose func(*Queue)
 }
 

@@ -50,6 +50,14 @@ type Source struct {
 	Messages
 	Name string // by which the hub wakes the handle
 
+	// More returns further names. It is nil for none.
+	More func() []string
+
+	// Woken is told of each wake-up: by which name, and when a message becomes due, or the zero time
+	// for at once. It returns when that is by the clock of Claim. It is nil where the two clocks are
+	// one. It neither blocks nor calls the handle.
+	Woken func(name string, due time.Time) time.Time
+
 	// Claim leases due messages, up to limit or to the store's own bound. Its context does not end.
 	Claim func(ctx context.Context, limit int, lease time.Duration) (Claim, error)
 

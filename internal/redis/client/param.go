@@ -178,6 +178,17 @@ func Duration(set func(time.Duration) (allowed string)) Param {
 	}
 }
 
+// Number returns a Param for a whole number.
+func Number(set func(int) (allowed string)) Param {
+	return func(v string) string {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return "a whole number"
+		}
+		return set(n)
+	}
+}
+
 // Choice returns a Param for one of some words.
 func Choice[T any](words map[string]T, set func(T) (allowed string)) Param {
 	return func(v string) string {

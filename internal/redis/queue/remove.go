@@ -29,10 +29,28 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 	if err == nil {
 		err = s.ResumeAll(ctx)
 	}
+	if err == nil && s.Remove != nil {
+		err = s.Remove(ctx)
+	}
 	if err == nil {
 		err = b.registry.remove(ctx, queue)
 	}
 	return err
+}
+
+// Reshard changes the number of shards of a queue.
+func Reshard(ctx context.Context, b *Backend, queue string, n int) error {
+	if err := b.usable(); err != nil {
+		return err
+	}
+	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if s.Reshard == nil {
+		return backend.Invalid("backend for Reshard", b.Name, "one with the option Shards of 2 or more")
+	}
+	return s.Reshard(ctx, n)
 }
 
 // Examine is as in admin.Examiner.

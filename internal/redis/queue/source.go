@@ -44,11 +44,20 @@ type Source struct {
 	// Maintain is nil for no background work. It runs when no Receive has waited for IdleFor.
 	Maintain Maintainer
 	IdleFor  time.Duration
+
+	// More returns further channels, and Woken is as in handle.Source. Remove deletes what Purge
+	// leaves. They may be nil.
+	More   func() []string
+	Woken  func(channel string, due time.Time) time.Time
+	Remove func(ctx context.Context) error
+
+	// Reshard changes the number of shards. It is nil for a queue that cannot have any.
+	Reshard func(ctx context.Context, n int) error
 }
 
 // named returns the source of a handle, which gives each claim a name of its own.
 func (s *Source) named() handle.Source {
-	named := handle.Source{Messages: s.Messages, Name: s.Channel(), Count: s.Count, Clock: s.Clock, IdleFor: s.IdleFor}
+	named := handle.Source{Messages: s.Messages, Name: s.Channel(), More: s.More, Woken: s.Woken, Count: s.Count, Clock: s.Clock, IdleFor: s.IdleFor}
 	named.Claim = func(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 		c, err := s.Claim(ctx, limit, lease, rand.Text())
 		if s.Triggered && c.Next.After(c.Now) { // the trigger wakes the handle then

@@ -5,6 +5,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/shard"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -20,6 +22,10 @@ type Config struct {
 	queue.Config
 	Prefix  string              // of all keys
 	Confirm script.Confirmation // replicas or disks that a push waits for
+	Shards  int                 // of each queue; a power of two
+
+	// Whole says that the Claimer is for queues of one shard.
+	Whole bool
 
 	// Claimer chooses how a queue's messages are claimed.
 	Claimer func(*store.Store) queue.Claimer
@@ -29,7 +35,7 @@ type Config struct {
 func Default(name string, client redis.UniversalClient) Config {
 	return Config{
 		Config: queue.Config{Name: name, Client: client, Poll: queue.DefaultPoll},
-		Prefix: "delayq",
+		Prefix: "delayq", Shards: 1,
 	}
 }
 
@@ -45,24 +51,60 @@ func (c *Config) SetConfirm(option string, to script.Confirmation) {
 	c.Confirm = to
 }
 
+// SetShards sets the number of shards of each queue. The option's name is for the error.
+func (c *Config) SetShards(option string, n int) {
+	c.Reject(shard.Valid(option, n))
+	c.Shards = n
+}
+
+// Traits returns the promises of a backend of this configuration.
+func (c *Config) Traits() backend.Traits {
+	t := backend.Traits{Name: c.Name, Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: c.Poll}
+	if c.Shards > 1 { // each shard has an order, and is looked at in its turn
+		t.Lacks = t.Lacks.With(backend.Ordering)
+		t.Sweep *= time.Duration(c.Shards)
+	}
+	return t
+}
+
 // Backend returns a backend whose messages are in sorted sets and hashes. It sends nothing before
 // the first Open.
 func Backend(c Config) *queue.Backend {
 	c.Calls = new(call.Group)
 	c.Registry = store.RegistryOf(c.Prefix)
 	c.Keys = func(queue string) []string { return store.KeysOf(c.Prefix, queue) }
-	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) && !store.IsCounts(key) }
+	c.KeyOf = func(key, queue string) bool {
+		return store.Owns(c.Prefix, queue, key) && !store.IsCounts(key) && !store.IsNote(key)
+	}
+	var b *queue.Backend
 	c.Source = func(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
-		s := store.New(store.Config{
+		stores := store.Config{
 			Client: c.Client, Calls: c.Calls, Prefix: c.Prefix,
 			Triggered: c.Triggered, Confirm: c.Confirm, Log: o.Logger,
-		}, name, o.Clock)
+		}
+		s := store.New(stores, name, o.Clock)
 		if err := s.CanConfirm(ctx); err != nil {
 			return queue.Source{}, err
 		}
-		return queue.Source{Messages: s, Claim: c.Claimer(s), Count: s.Count, Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}, nil
+		source := queue.Source{Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}
+		if c.Shards == 1 {
+			source.Messages, source.Claim, source.Count = s, c.Claimer(s), s.Count
+			return source, nil
+		}
+		q, err := shard.New(ctx, shard.Config{
+			Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
+			Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
+			Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
+		}, stores, name, c.Shards)
+		if err != nil {
+			return queue.Source{}, err
+		}
+		source.Messages, source.Claim, source.Count, source.More, source.Woken = q, q.Claim, q.Count, q.Channels, q.Woken
+		source.Remove, source.Reshard = q.Remove, q.Reshard
+		return source, nil
 	}
-	return queue.NewBackend(c.Config)
+	b = queue.NewBackend(c.Config)
+	return b
 }
 
 // Apply applies options to a configuration, and returns the error of a nil option. The error names

@@ -20,6 +20,23 @@ func (s *Store) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	})
 }
 
+// A PlacedLetter is a dead letter with the cursor behind it.
+type PlacedLetter struct {
+	backend.DeadLetter
+	Place string
+}
+
+// ListPlaced is ListDead with a cursor behind each letter.
+func (s *Store) ListPlaced(ctx context.Context, cursor string, limit int) ([]PlacedLetter, string, error) {
+	return pageOf(cursor, func(cursor string) ([]PlacedLetter, string, error) {
+		return listDead(ctx, s, cursor, limit, false, func(r []any) (l PlacedLetter, ok bool) {
+			l.DeadLetter, ok = parseLetter(r)
+			l.Place, _ = r[0].(string)
+			return l, ok
+		})
+	})
+}
+
 // ListDeadIDs is as in backend.Queue.
 func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	return pageOf(cursor, func(cursor string) ([]string, string, error) {

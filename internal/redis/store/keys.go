@@ -12,12 +12,13 @@ type keys struct {
 	trigger string
 	paused  string
 	counts  string
+	split   string
 	list    []string
 }
 
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
-	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused", counts: p + countsKey}
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused", counts: p + countsKey, split: p + splitKey}
 	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
@@ -33,6 +34,7 @@ func (k *keys) gens() string     { return k.list[4] }
 // These follow a queue's prefix.
 const (
 	countsKey   = "counts"
+	splitKey    = "shards"
 	triggerKey  = "trigger"
 	wakeChannel = "wake"
 )
@@ -51,8 +53,14 @@ func RegistryOf(prefix string) string { return prefix + ":queues" }
 // IsCounts reports whether a key has a queue's activity. It expires an hour after the last.
 func IsCounts(key string) bool { return strings.HasSuffix(key, "}:"+countsKey) }
 
-// Owns reports whether a key is one of a queue's.
-func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }
+// Owns reports whether a key is one of a queue's, or of one of its shards.
+func Owns(prefix, queue, key string) bool {
+	rest, ok := strings.CutPrefix(key, prefix+":{"+queue)
+	return ok && (strings.HasPrefix(rest, "}:") || strings.HasPrefix(rest, "/"))
+}
+
+// IsNote reports whether a key says that a queue is split into shards, or that a shard takes no new ids.
+func IsNote(key string) bool { return strings.HasSuffix(key, "}:"+splitKey) }
 
 // Triggered returns the channel of the queue whose trigger is the key.
 func Triggered(key string) (channel string, ok bool) {

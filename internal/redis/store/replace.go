@@ -83,16 +83,16 @@ func (s *Store) replaceSome(ctx context.Context, rs []*replacement, look bool) (
 			args = r.arguments(args)
 		}
 		reply, err := s.pushes.Run(ctx, replaceScript, args...)
-		stored := error(nil)
+		confirmed := error(nil)
 		if errors.Is(err, backend.ErrUnconfirmed) {
-			stored, err = err, nil
+			confirmed, err = err, nil
 		}
 		errs := script.Outcomes(replaceScript, len(part), s.pushes.Heard(reply), err, func(i int, reply any) error {
 			if part[i].met(reply) {
 				again = append(again, part[i])
 				return nil
 			}
-			return replaced(reply, stored)
+			return replaced(reply, confirmed)
 		})
 		for i, r := range part {
 			if errs != nil {
@@ -142,17 +142,17 @@ func (r *replacement) met(reply any) bool {
 	return true
 }
 
-// replaced returns the error of a push with Replace, and stored for one that was stored.
-func replaced(reply any, stored error) error {
+// replaced returns the error of a push with Replace, and confirmed for one that was stored.
+func replaced(reply any, confirmed error) error {
 	switch values, _ := reply.([]any); {
 	case len(values) == 1:
 		text, _ := values[0].(string)
 		return replaceScript.Failed(text)
 	case reply == int64(1):
-		return stored
+		return confirmed
 	case reply == int64(3):
 		return backend.ErrInFlight
 	default:
-		return script.Stored(reply)
+		return stored(reply)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 		if err == nil && reply == allStored {
 			return nil
 		}
-		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return script.Stored(reply) })
+		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return stored(reply) })
 	})
 }
 

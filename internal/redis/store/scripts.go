@@ -31,6 +31,7 @@ var (
 	trimDeadScript   = script.Load(files, "forget", "remove_dead", "retention", "trim_dead")
 	peekScript       = script.Load(files, "message", "lease", "release", "back", "peek")
 	getScript        = script.Load(files, "message", "lease", "get")
+	layoutScript     = script.Load(files, "layout")
 	purgeScript      = script.Load(files, "purge")
 	countScript      = script.Load(files, "count")
 )

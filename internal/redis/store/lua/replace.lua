@@ -5,7 +5,7 @@
 -- if the message is in flight and was not replaced yet, and behind how many bytes of the content the time of the first push is to be filled in, 0 for nowhere.
 --
 -- Returns for each 1 stored; 2 unknown; why it was refused: 3 the message of that id is in flight, 4
--- it is dead, 5 it is gone and the id is taken; {seq, headers} of the message that waits where it is
+-- it is dead, 5 it is gone and the id is taken, 6 the store takes no new ids; {seq, headers} of the message that waits where it is
 -- not the one that may be replaced, '' for none, and '-' for headers where '-' is right: nothing is
 -- stored then; {error}.
 --
@@ -14,6 +14,7 @@
 local HOW = tonumber(ARGV[FIRST])
 local LOOK, IN_FLIGHT = HOW % 2 == 1, HOW > 1
 local windows = redis.call('EXISTS', UNIQUE) == 1
+local ended = redis.call('EXISTS', KEYS[11]) == 1 -- whether the store takes no new ids
 
 -- Fills in the time of the first push.
 local function filled(content, at)
@@ -124,6 +125,8 @@ local function replace(id, content, when, expected, wait, first, at)
       return 2 -- the first try may have stored one that is gone, or was replaced by one that is gone
     elseif till and till > NOW then
       return 5
+    elseif ended then
+      return 6
     end
   end
   local m, why

@@ -3,10 +3,13 @@
 -- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored; 2
 -- unknown: the first try may have stored one that was due and done since, which must not come again;
 -- or why it was refused: 0 a message of that id waits, 3 it is in flight, 4 it is dead, 5 it is gone
--- and the id is taken. 1 alone is for all.
+-- and the id is taken, 6 the store takes no new ids. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
-local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
+local SPLIT = KEYS[11]
+local there = redis.call('EXISTS', UNIQUE, GENS, GENS, SPLIT, SPLIT, SPLIT, SPLIT) -- GENS counts twice
+local ended = there > 3 -- whether the store takes no new ids
+there = ended and there - 4 or there
 local taken = FIELDS > 3 or there % 2 == 1 -- whether ids stay taken without a message
 
 -- What only some pushes need: repeated ones, those of ids that are there, and those where ids stay
@@ -57,7 +60,7 @@ local function special()
     if till then
       return (RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)) and 2 or 5
     end
-    return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
+    return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or ended and 6 or nil
   end
 
   function s.take(id, us)
@@ -83,7 +86,7 @@ local function special()
   return s
 end
 
-local checks = (RETRY or taken) and special()
+local checks = (RETRY or taken or ended) and special()
 local outcomes, times, ids = {}, {}, {}
 
 -- Stores the contents, and then enters when they are due. Returns whether all are stored, and when

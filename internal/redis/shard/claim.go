@@ -1,0 +1,264 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/store"
+)
+
+// A position tells a shard from the others, of all generations.
+type position struct{ generation, shard int }
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.generation, other.generation), cmp.Compare(p.shard, other.shard))
+}
+
+// A shard is a store, and what is known of its first message. The times are by the queue's clock.
+type shard struct {
+	*store.Store
+	position
+
+	at      time.Time // when to claim from it; far ahead where nothing waits
+	woken   time.Time // the same, of wake-ups since the claim began that is under way; zero for none
+	claimed bool      // a claim is under way
+	many    bool      // the last claim got as many messages as it asked for
+
+	// A time on its server's clock, and when the queue's clock showed the same. The first is zero
+	// before the first claim.
+	server, local time.Time
+}
+
+// never is after every due time.
+var never = backend.LatestDue.Add(time.Hour)
+
+const (
+	// For so many messages a claim asks a shard at least, where as many are wanted: one that has many,
+	// since a script costs as much as some messages, and one of which only the first is known.
+	manyAtLeast, fewAtLeast = 64, 2
+
+	// together is how long a claim waits for other shards when it has the messages of one, and
+	// alone for the first. A shard whose server does not reply must not hold the others up.
+	together = 250 * time.Millisecond
+	alone    = time.Second
+
+	// again is how long a shard is left alone after an error.
+	again = 100 * time.Millisecond
+)
+
+type claimed struct {
+	ds  []backend.Delivery
+	err error
+}
+
+// Claim leases messages of the shards whose first messages were due first, up to limit in all. Messages
+// of a shard that takes too long are given back when they come.
+func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name string) (c script.Claim, err error) {
+	chosen := q.choose(limit)
+	claims := make(chan claimed, len(chosen))
+	for _, s := range chosen {
+		q.Calls.Go(func() {
+			ds, err := q.claimFrom(ctx, s.shard, s.limit, lease, name)
+			claims <- claimed{ds, err}
+		})
+	}
+	patience := time.NewTimer(alone)
+	defer patience.Stop()
+	for left := len(chosen); left > 0; left-- {
+		select {
+		case got := <-claims:
+			c.Deliveries = append(c.Deliveries, got.ds...)
+			err = cmp.Or(err, got.err)
+			if len(c.Deliveries) > 0 {
+				patience.Reset(together)
+			}
+			continue
+		case <-patience.C:
+			q.Calls.Go(func() { q.giveBack(claims, left) })
+		}
+		break
+	}
+	if len(c.Deliveries) > 0 {
+		err = nil // the shard is asked again soon
+	}
+	c.Now, c.Next = q.next()
+	return c, err
+}
+
+const giveBackWithin = 2 * time.Second
+
+// giveBack gives back what claims bring that were not waited for. Where that fails, the leases end.
+func (q *Queue) giveBack(claims <-chan claimed, n int) {
+	for range n {
+		got := <-claims
+		if len(got.ds) > 0 {
+			ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+			rs := make([]backend.Return, len(got.ds))
+			for i := range got.ds {
+				rs[i] = backend.Return{Lease: got.ds[i].Lease(), Untouched: true}
+			}
+			_ = q.Nack(ctx, rs)
+			cancel()
+		}
+		q.Wake() // the handle may have to look sooner than it was told to
+	}
+}
+
+// A share is the part that a shard has in a claim.
+type share struct {
+	*shard
+	limit int
+}
+
+// choose returns the shards to claim from: those whose first messages are due, the longest due first, as
+// many as limit allows shares for. Where none is due, and once each Poll, it adds one in turn, since a
+// wake-up can be lost.
+func (q *Queue) choose(limit int) (chosen []share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.Clock.Now()
+	all := q.shardsLocked()
+	var due []*shard
+	for _, s := range all {
+		if !s.claimed && !s.at.After(now) {
+			due = append(due, s)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
+	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
+		q.looked = now
+		if q.turn++; q.turn%readEvery == 0 && !q.busy {
+			q.busy = true
+			q.Calls.Go(q.maintainOnce)
+		} else if s := inTurn(all, q.turn); s != nil && !slices.Contains(due, s) {
+			due = slices.Insert(due, 0, s)
+		}
+	}
+	rest := limit
+	for _, s := range due {
+		least := fewAtLeast
+		if s.many {
+			least = manyAtLeast
+		}
+		if least = min(least, limit); least > rest {
+			break
+		}
+		rest -= least
+		s.claimed, s.woken = true, time.Time{}
+		chosen = append(chosen, share{s, least})
+	}
+	for i := range chosen { // the rest in equal parts
+		part := rest / (len(chosen) - i)
+		chosen[i].limit += part
+		rest -= part
+	}
+	return chosen
+}
+
+// inTurn returns a shard without a claim, or nil.
+func inTurn(shards []*shard, turn int) *shard {
+	for i := range shards {
+		if s := shards[(turn+i)%len(shards)]; !s.claimed {
+			return s
+		}
+	}
+	return nil
+}
+
+// readEvery is after how many turns one is for the note instead of a shard.
+const readEvery = 5
+
+func (q *Queue) maintainOnce() {
+	err := q.maintain(context.Background())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = false; err != nil {
+		q.Log.Warn("delayq: looking for changes of a queue's shards failed; it is tried again soon", "err", err)
+	}
+}
+
+func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.Duration, name string) ([]backend.Delivery, error) {
+	c, err := s.Store.Claim(ctx, limit, lease, name)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.claimed, s.many = false, len(c.Deliveries) >= limit
+	switch {
+	case err != nil:
+		s.at = q.Clock.Now().Add(again)
+	case c.Next.IsZero():
+		s.at = never
+		s.server, s.local = c.Now, q.localTime(c.Now)
+	default:
+		s.server, s.local = c.Now, q.localTime(c.Now)
+		s.at = s.localOf(c.Next)
+	}
+	if !s.woken.IsZero() && s.woken.Before(s.at) {
+		s.at = s.woken
+	}
+	return c.Deliveries, err
+}
+
+// localTime returns what the queue's clock shows when a reply has come with the server's time. The
+// server read its clock on the way: better late than early. A clock that was given is the server's too.
+func (q *Queue) localTime(server time.Time) time.Time {
+	if q.given != nil {
+		return server
+	}
+	return q.Clock.Now()
+}
+
+func (s *shard) localOf(t time.Time) time.Time { return s.local.Add(t.Sub(s.server)) }
+
+// next returns the time, and when a claim has to look again.
+func (q *Queue) next() (now, next time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next = never
+	for _, s := range q.shardsLocked() {
+		if !s.claimed && s.at.Before(next) {
+			next = s.at
+		}
+	}
+	now = q.Clock.Now()
+	switch {
+	case next.Equal(never):
+		return now, time.Time{}
+	case next.Before(now):
+		return now, now
+	}
+	return now, next
+}
+
+// lookNow is before every due time, and is not the zero time.
+var lookNow = time.Unix(0, 1)
+
+// Woken notes a wake-up of a shard, and returns its due time by the queue's clock. On the queue's own
+// channel it reads the note.
+func (q *Queue) Woken(channel string, due time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if channel == q.base.Channel() && !q.busy && !due.After(time.UnixMilli(0)) {
+		q.busy = true
+		q.Calls.Go(q.maintainOnce)
+	}
+	at := lookNow
+	for _, s := range q.shardsLocked() {
+		if s.Channel() != channel {
+			continue
+		}
+		if !due.IsZero() && !s.server.IsZero() {
+			at = s.localOf(due)
+		}
+		if at.Before(s.at) {
+			s.at = at
+		}
+		if s.woken.IsZero() || at.Before(s.woken) {
+			s.woken = at
+		}
+	}
+	return at
+}

@@ -1,0 +1,151 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// TestIdle has a worker wait at a queue of 64 shards. It costs a look a second, and one connection.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	const shards, seconds = 64, 5
+	for name, open := range map[string]func(c redis.UniversalClient) backend.Backend{
+		"zsetpoll": func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Shards(shards)) },
+		"keyspace": func(c redis.UniversalClient) backend.Backend { return keyspace.New(c, keyspace.Shards(shards)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := testenv.Redis(t, testenv.Private()).Client(t)
+			b := open(client)
+			t.Cleanup(func() { _ = b.Close() })
+			q, err := b.Open(t.Context(), "idle", redistest.Silent())
+			redistest.Must(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				_, err := q.Receive(ctx, 1, time.Minute)
+				ended <- err
+			}()
+			redistest.Await(t, "all shards to be subscribed to", func() bool {
+				return len(client.PubSubChannels(ctx, "*:wake").Val()) == shards+1
+			})
+			looks := func() int {
+				calls := redistest.Calls(t, client)
+				return calls["evalsha"] + calls["get"]
+			}
+			redistest.Await(t, "the first looks at all shards", func() bool {
+				before := looks()
+				time.Sleep(500 * time.Millisecond) // no look may come in that time but one
+				return looks()-before <= 1
+			})
+			before := looks()
+			time.Sleep(seconds * time.Second) // what is measured
+			if n := looks() - before; n < seconds/2 || n > seconds+2 {
+				t.Errorf("an idle queue sends %d commands in %d s", n, seconds)
+			}
+			list, err := client.Do(ctx, "client", "list", "type", "pubsub").Text()
+			redistest.Must(t, err)
+			if n := strings.Count(list, "name="); n > 2 || name == "zsetpoll" && n > 1 {
+				t.Errorf("%d connections subscribe", n)
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStalledMaster has one of three masters stand still. The messages of the others come all the same, and
+// its own when it goes on.
+func TestStalledMaster(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.RedisCluster(t, testenv.Directive("cluster-node-timeout", "60000"))
+	client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second })
+	b := zsetpoll.New(client, zsetpoll.Shards(16))
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := b.Open(ctx, "stalled", redistest.Silent())
+	redistest.Must(t, err)
+	const n = 300
+	redistest.Must(t, q.Schedule(ctx, ids(0, n))...)
+	count := func(i int) (messages int) { // of a master
+		c := cluster.Nodes()[i].Client(t)
+		keys, err := c.Keys(ctx, "delayq:{stalled/*}:messages").Result()
+		redistest.Must(t, err)
+		for _, key := range keys {
+			messages += int(c.HLen(ctx, key).Val())
+		}
+		return messages
+	}
+	there := []int{count(0), count(1), count(2)}
+	if slices.Contains(there, 0) || there[0]+there[1]+there[2] != n {
+		t.Fatalf("the masters have %v messages", there)
+	}
+	cluster.Nodes()[1].Pause()
+	taken := make(map[string]bool)
+	take := func(n int) {
+		t.Helper()
+		for len(taken) < n {
+			ds, err := q.Receive(ctx, 10, time.Minute)
+			if err != nil {
+				redistest.Must(t, ctx.Err())
+				continue // the error is of the master that stands still
+			}
+			for _, d := range ds {
+				if taken[d.ID] {
+					t.Errorf("message %s comes twice", d.ID)
+				}
+				taken[d.ID] = true
+			}
+			redistest.Must(t, q.Ack(ctx, redistest.Leases(ds))...)
+		}
+	}
+	began := time.Now()
+	take(there[0] + there[2])
+	t.Log("the others took", time.Since(began))
+	cluster.Nodes()[1].Resume()
+	take(n)
+	if st, err := q.Stats(ctx); err != nil || st.Ready+st.InFlight > 0 {
+		t.Errorf("Stats returns %+v, %v", st, err)
+	}
+}
+
+// TestShares drains 16 shards by claims of few and of many messages.
+func TestShares(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, _ redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(16)
+		q := open(t, b)
+		for _, limit := range []int{1, 2, 7, 100, 1000} {
+			const n = 400
+			for i := range n {
+				id := fmt.Sprint(limit, "-", i)
+				redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: id}})...)
+			}
+			for left := n; left > 0; {
+				ds, err := q.Receive(ctx, limit, time.Minute)
+				redistest.Must(t, err)
+				if len(ds) > limit {
+					t.Fatalf("a Receive of %d returns %d", limit, len(ds))
+				}
+				left -= len(ds)
+				redistest.Must(t, q.Ack(ctx, redistest.Leases(ds))...)
+			}
+		}
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}

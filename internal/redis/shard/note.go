@@ -1,0 +1,285 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/store"
+)
+
+// A generation is a number of shards that the queue has or had. Messages with new ids go to the newest.
+// The others end by themselves when their last message goes. Their numbers rise. Generation 0 is the
+// store of a queue without shards.
+type generation struct {
+	number int
+	shards []*shard
+}
+
+// A note is a list of generations, the oldest first, as number:shards,number:shards.
+func parseNote(note string) (gens []generation, sizes []int, err error) {
+	for part := range strings.SplitSeq(note, ",") {
+		number, size, _ := strings.Cut(part, ":")
+		g, err := strconv.Atoi(number)
+		n, err2 := strconv.Atoi(size)
+		if err != nil || err2 != nil || g < 0 || Valid("", n) != nil || len(gens) > 0 && gens[len(gens)-1].number >= g {
+			return nil, nil, fmt.Errorf("the note %q of the queue's shards is not readable", note)
+		}
+		gens, sizes = append(gens, generation{number: g}), append(sizes, n)
+	}
+	return gens, sizes, nil
+}
+
+func noteOf(gens []generation) string {
+	parts := make([]string, len(gens))
+	for i, g := range gens {
+		parts[i] = strconv.Itoa(g.number) + ":" + strconv.Itoa(len(g.shards))
+	}
+	return strings.Join(parts, ",")
+}
+
+// generations returns those that are known, the oldest first.
+func (q *Queue) generations() []generation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.gens
+}
+
+// The shards of a generation that has ended refuse pushes for a day, and a push reads the note anew when
+// that was half a day ago. So no program pushes to them.
+const (
+	forgotten = 24 * time.Hour
+	readAgain = forgotten / 2
+)
+
+// settled is how long after the beginning of the next a generation ends at the earliest. By then the
+// replicas of its masters know that it refuses pushes: a failover does not take that back.
+var settled = 15 * time.Second
+
+// upToDate reads the note where it was read long ago.
+func (q *Queue) upToDate(ctx context.Context) error {
+	q.mu.Lock()
+	recent := time.Since(q.read) < readAgain
+	q.mu.Unlock()
+	if recent {
+		return nil
+	}
+	_, err := q.refresh(ctx)
+	return err
+}
+
+// refresh reads the note, and reports whether there are generations that were not known.
+func (q *Queue) refresh(ctx context.Context) (news bool, err error) {
+	note, err := q.base.Note(ctx)
+	if err != nil {
+		return false, err
+	}
+	return q.adopt(ctx, note)
+}
+
+// adopt takes over a note. A server that has lost the newest one with a failover gets it back.
+func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
+	for {
+		known := q.generations()
+		var gens []generation
+		var sizes []int
+		if note != "" {
+			if gens, sizes, err = parseNote(note); err != nil {
+				return false, err
+			}
+		}
+		newest := known[len(known)-1].number
+		if len(gens) > 0 && gens[len(gens)-1].number >= newest {
+			return q.take(gens, sizes), nil
+		}
+		mine := noteOf(known)
+		if note, err = q.base.ChangeNote(ctx, note, mine); err != nil {
+			return false, err
+		}
+		if note == mine {
+			return false, nil
+		}
+	}
+}
+
+// take makes the generations those of the queue.
+func (q *Queue) take(gens []generation, sizes []int) (news bool) {
+	var channels []string
+	q.mu.Lock()
+	for i := range gens {
+		at := slices.IndexFunc(q.gens, func(g generation) bool { return g.number == gens[i].number })
+		if at >= 0 {
+			gens[i] = q.gens[at]
+			continue
+		}
+		gens[i].shards = q.shardsOf(gens[i].number, sizes[i])
+		for _, s := range gens[i].shards {
+			channels = append(channels, s.Channel())
+		}
+	}
+	q.gens, q.read = gens, time.Now()
+	if channels != nil {
+		q.since = q.read
+	}
+	q.mu.Unlock()
+	for _, channel := range channels {
+		q.Follow(channel)
+	}
+	return channels != nil
+}
+
+func (q *Queue) shardsOf(number, n int) (shards []*shard) {
+	if number == 0 {
+		return []*shard{{Store: q.base}}
+	}
+	for k, tag := range Tags(q.name+"/"+strconv.Itoa(number), n) {
+		shards = append(shards, &shard{Store: store.New(q.stores, tag, q.given), position: position{number, k}})
+	}
+	return shards
+}
+
+// maintain reads the note, and ends generations that have no messages any more. Any program that has the
+// queue open does so, once in a while.
+func (q *Queue) maintain(ctx context.Context) error {
+	if _, err := q.refresh(ctx); err != nil {
+		return err
+	}
+	gens := q.generations()
+	for _, g := range gens[:len(gens)-1] {
+		empty, err := q.endPushes(ctx, g)
+		if err != nil {
+			return err
+		}
+		if empty && q.hasSettled() {
+			return q.end(ctx, gens, g)
+		}
+	}
+	return nil
+}
+
+func (q *Queue) hasSettled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Since(q.since) >= settled
+}
+
+// endPushes has the shards of a generation that is not the newest refuse new ids. It reports whether the
+// generation has no messages; then it will have none.
+func (q *Queue) endPushes(ctx context.Context, g generation) (empty bool, err error) {
+	empty = true
+	for _, s := range g.shards {
+		if g.number > 0 { // for generation 0 the note itself does
+			if err := s.EndPushes(ctx, 0); err != nil {
+				return false, err
+			}
+		}
+		nothing, err := s.Empty(ctx)
+		if err != nil {
+			return false, err
+		}
+		empty = empty && nothing
+	}
+	return empty, nil
+}
+
+// end takes a generation out of the note.
+func (q *Queue) end(ctx context.Context, gens []generation, ended generation) error {
+	rest := slices.DeleteFunc(slices.Clone(gens), func(g generation) bool { return g.number == ended.number })
+	note, err := q.base.ChangeNote(ctx, noteOf(gens), noteOf(rest))
+	if err != nil {
+		return err
+	}
+	if note == noteOf(rest) && ended.number > 0 {
+		for _, s := range ended.shards {
+			if err := s.EndPushes(ctx, forgotten); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = q.adopt(ctx, note)
+	return err
+}
+
+// mostGenerations bounds how many a queue has at a time: each is asked for ids that are not in the others.
+const mostGenerations = 8
+
+// newShards bounds how long new shards are paused while a pause of the queue is carried over to them.
+const newShards = 10 * time.Second
+
+// Reshard has messages with new ids go to n shards. Those that are there stay where they are, and their
+// shards end with the last of them.
+func (q *Queue) Reshard(ctx context.Context, n int) error {
+	if err := Valid("Reshard", n); err != nil {
+		return err
+	}
+	if err := q.maintain(ctx); err != nil {
+		return err
+	}
+	for {
+		gens := q.generations()
+		newest := gens[len(gens)-1]
+		if newest.number > 0 && len(newest.shards) == n {
+			return q.maintain(ctx)
+		}
+		if len(gens) >= mostGenerations {
+			return backend.Invalid("number of generations of shards", len(gens)+1, fmt.Sprintf("up to %d: wait until the messages of one are gone", mostGenerations))
+		}
+		next := generation{newest.number + 1, q.shardsOf(newest.number+1, n)}
+		// Nothing is handed out from them before they have the queue's pause.
+		if err := pauseAll(ctx, next, backend.Pause{For: newShards}); err != nil {
+			return err
+		}
+		want := noteOf(append(slices.Clone(gens), next))
+		note, err := q.base.ChangeNote(ctx, noteOf(gens), want)
+		if err != nil {
+			return err
+		}
+		if _, err := q.adopt(ctx, note); err != nil {
+			return err
+		}
+		if note == want {
+			return errors.Join(q.carryPause(ctx, newest, next), q.maintain(ctx))
+		}
+	}
+}
+
+// carryPause gives new shards the pause of the others, or none.
+func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
+	paused, until, err := from.shards[0].Paused(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !paused:
+		until = backend.EarliestDue
+	}
+	return pauseAll(ctx, to, backend.Pause{Until: until})
+}
+
+func pauseAll(ctx context.Context, g generation, p backend.Pause) error {
+	for _, s := range g.shards {
+		if err := s.PauseAll(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove deletes what says that the queue has shards.
+func (q *Queue) Remove(ctx context.Context) error {
+	for _, g := range q.generations() {
+		if g.number == 0 {
+			continue
+		}
+		for _, s := range g.shards {
+			if err := s.AllowPushes(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return q.base.AllowPushes(ctx)
+}

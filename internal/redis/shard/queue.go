@@ -1,0 +1,352 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/store"
+)
+
+// Queue is one queue on several stores. Its methods are as in handle.Messages. A call does its part in
+// each store at the same time, so it takes as long as the slowest. It is safe for concurrent use.
+type Queue struct {
+	Config
+	base   *store.Store // of the queue's own name, which has the note
+	stores store.Config
+	name   string
+	given  clockwork.Clock // nil for the servers' own
+
+	mu     sync.Mutex
+	gens   []generation // changed as a whole
+	read   time.Time    // when the note was read
+	since  time.Time    // when there was a new generation in it
+	turn   int          // the next shard that is looked at without a reason
+	looked time.Time    // when one was
+	busy   bool         // maintain runs
+}
+
+var _ queue.Messages = (*Queue)(nil)
+
+// Config holds the settings of a queue.
+type Config struct {
+	Calls  *call.Group          // of the backend
+	Log    *slog.Logger         // for what no method returns
+	Poll   time.Duration        // so often one shard is looked at without a reason
+	Clock  clockwork.Clock      // nil for the servers' own
+	Wake   func()               // has the queue's handles claim
+	Follow func(channel string) // has them woken by one more channel
+}
+
+// New returns the queue of a name, whose store notes its shards. Where it has none yet, it gets n.
+func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
+	if c.Clock == nil {
+		q.Clock = clockwork.NewRealClock()
+	}
+	note, err := q.base.FirstNote(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	gens, sizes, err := parseNote(note)
+	if err != nil {
+		return nil, err
+	}
+	q.take(gens, sizes)
+	return q, nil
+}
+
+// Channel is where a change of the note is announced.
+func (q *Queue) Channel() string { return q.base.Channel() }
+
+// Channels are those of all shards.
+func (q *Queue) Channels() (all []string) {
+	for _, s := range q.shards() {
+		all = append(all, s.Channel())
+	}
+	return all
+}
+
+// shards returns those of all generations.
+func (q *Queue) shards() []*shard {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shardsLocked()
+}
+
+func (q *Queue) shardsLocked() (all []*shard) {
+	for _, g := range q.gens {
+		all = append(all, g.shards...)
+	}
+	return all
+}
+
+// byID does something in one generation after the other with those of n items with which it has not
+// succeeded before: with those whose error is next. When all have been asked it looks whether there is
+// a newer one.
+func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next error, do func(s *store.Store, places []int) []error) []error {
+	errs, rest := make([]error, n), make([]int, n)
+	for i := range rest {
+		rest[i] = i
+	}
+	asked := -1
+	for {
+		for _, g := range q.generations() {
+			if g.number > asked {
+				asked = g.number
+				g.split(rest, id, errs, do)
+				rest = slices.DeleteFunc(rest, func(i int) bool { return !errors.Is(errs[i], next) })
+			}
+			if len(rest) == 0 {
+				return backend.Each(n, func(i int) error { return errs[i] })
+			}
+		}
+		news, err := q.refresh(ctx)
+		if err != nil {
+			for _, i := range rest {
+				errs[i] = err
+			}
+		}
+		if !news {
+			return backend.Each(n, func(i int) error { return errs[i] })
+		}
+	}
+}
+
+// byLease does something with n leases. Mostly they are of the newest generation.
+func (q *Queue) byLease(n int, id func(i int) string, do func(s *store.Store, places []int) []error) []error {
+	errs, rest := make([]error, n), make([]int, n)
+	for i := range rest {
+		rest[i] = i
+	}
+	for _, g := range slices.Backward(q.generations()) {
+		g.split(rest, id, errs, do)
+		rest = slices.DeleteFunc(rest, func(i int) bool { return !errors.Is(errs[i], backend.ErrLeaseLost) })
+		if len(rest) == 0 {
+			break
+		}
+	}
+	return backend.Each(n, func(i int) error { return errs[i] })
+}
+
+// split has each shard do its part of the items at some places. do returns an error for each, or nil.
+func (g generation) split(places []int, id func(i int) string, errs []error, do func(s *store.Store, places []int) []error) {
+	parts := make(map[*shard][]int)
+	for _, i := range places {
+		s := g.shards[of(id(i), len(g.shards))]
+		parts[s] = append(parts[s], i)
+	}
+	var ended sync.WaitGroup
+	for s, places := range parts {
+		part := func() {
+			outcomes := do(s.Store, places)
+			for k, i := range places {
+				if errs[i] = nil; outcomes != nil {
+					errs[i] = outcomes[k]
+				}
+			}
+		}
+		if len(parts) == 1 {
+			part()
+			return
+		}
+		ended.Go(part)
+	}
+	ended.Wait()
+}
+
+// pick returns the items at some places.
+func pick[T any](items []T, places []int) []T {
+	if len(places) == len(items) {
+		return items
+	}
+	picked := make([]T, len(places))
+	for k, i := range places {
+		picked[k] = items[i]
+	}
+	return picked
+}
+
+// Schedule is as in backend.Queue.
+func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	if err := q.upToDate(ctx); err != nil {
+		return backend.FailAll(len(ms), err)
+	}
+	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, store.ErrSplit, func(s *store.Store, places []int) []error {
+		return s.Schedule(ctx, pick(ms, places))
+	})
+}
+
+// Ack is as in backend.Queue.
+func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.byLease(len(ls), func(i int) string { return ls[i].ID }, func(s *store.Store, places []int) []error {
+		return s.Ack(ctx, pick(ls, places))
+	})
+}
+
+// Nack is as in backend.Queue.
+func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	return q.byLease(len(rs), func(i int) string { return rs[i].ID }, func(s *store.Store, places []int) []error {
+		return s.Nack(ctx, pick(rs, places))
+	})
+}
+
+// Extend is as in backend.Queue.
+func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	return ends, q.byLease(len(ls), func(i int) string { return ls[i].ID }, func(s *store.Store, places []int) []error {
+		part, errs := s.Extend(ctx, pick(ls, places), lease)
+		for k, end := range part {
+			ends[places[k]] = end
+		}
+		return errs
+	})
+}
+
+// Dead is as in backend.Queue.
+func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return q.byLease(len(bs), func(i int) string { return bs[i].ID }, func(s *store.Store, places []int) []error {
+		return s.Dead(ctx, pick(bs, places))
+	})
+}
+
+// Cancel is as in backend.Queue.
+func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
+	return q.find(ctx, ids, func(s *store.Store, ids []string) []error { return s.Cancel(ctx, ids) })
+}
+
+// Redrive is as in backend.Queue.
+func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
+	return q.find(ctx, ids, func(s *store.Store, ids []string) []error { return s.Redrive(ctx, ids) })
+}
+
+// DeleteDead is as in backend.Queue.
+func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
+	return q.find(ctx, ids, func(s *store.Store, ids []string) []error { return s.DeleteDead(ctx, ids) })
+}
+
+// find does something with the messages of some ids.
+func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, ids []string) []error) []error {
+	return q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
+		return do(s, pick(ids, places))
+	})
+}
+
+// Reschedule is as in backend.Queue.
+func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
+		return s.Reschedule(ctx, pick(ms, places))
+	})
+}
+
+// Get is as in backend.Queue.
+func (q *Queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	infos := make([]backend.MessageInfo, len(ids))
+	return infos, q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
+		part, errs := s.Get(ctx, pick(ids, places))
+		for k, info := range part {
+			infos[places[k]] = info
+		}
+		return errs
+	})
+}
+
+// all has each shard do something, and returns what they return in their order.
+func all[T any](shards []*shard, do func(k int, s *store.Store) (T, error)) ([]T, error) {
+	values, errs := make([]T, len(shards)), make([]error, len(shards))
+	var ended sync.WaitGroup
+	for k, s := range shards {
+		ended.Go(func() { values[k], errs[k] = do(k, s.Store) })
+	}
+	ended.Wait()
+	return values, errors.Join(slices.CompactFunc(errs, func(a, b error) bool { return a != nil && b != nil && a.Error() == b.Error() })...)
+}
+
+// Purge is as in backend.Queue.
+func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
+	counts, err := all(q.shards(), func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
+	for _, n := range counts {
+		removed += n
+	}
+	return removed, err
+}
+
+// PauseAll is as in backend.Queue. After an error some shards may be paused.
+func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	for {
+		_, err := all(q.shards(), func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+		if err != nil {
+			return err
+		}
+		if news, err := q.refresh(ctx); err != nil || !news {
+			return err
+		}
+	}
+}
+
+// ResumeAll is as in backend.Queue.
+func (q *Queue) ResumeAll(ctx context.Context) error {
+	return q.PauseAll(ctx, backend.Pause{Until: backend.EarliestDue})
+}
+
+// Paused returns the pause that ends last. A queue is paused as long as one of its shards is.
+func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err error) {
+	pauses, err := all(q.shards(), func(_ int, s *store.Store) (st backend.Stats, err error) {
+		st.Paused, st.PausedUntil, err = s.Paused(ctx)
+		return st, err
+	})
+	sum := sumOf(pauses)
+	return sum.Paused, sum.PausedUntil, err
+}
+
+// Stats is as in backend.Queue. It counts each shard at a moment of its own.
+func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
+	shards := q.shards()
+	if shards[0].Store != q.base { // it has the activity
+		shards = append(shards, &shard{Store: q.base})
+	}
+	counts, err := all(shards, func(_ int, s *store.Store) (backend.Stats, error) { return s.Stats(ctx) })
+	if err != nil {
+		return backend.Stats{}, err
+	}
+	return sumOf(counts), nil
+}
+
+func sumOf(counts []backend.Stats) (sum backend.Stats) {
+	for _, st := range counts {
+		sum.Scheduled += st.Scheduled
+		sum.Ready += st.Ready
+		sum.InFlight += st.InFlight
+		sum.Dead += st.Dead
+		if sum.HeadDue.IsZero() || !st.HeadDue.IsZero() && st.HeadDue.Before(sum.HeadDue) {
+			sum.HeadDue = st.HeadDue
+		}
+		sum.OldestReady = max(sum.OldestReady, st.OldestReady)
+		for i, n := range st.Due {
+			sum.Due[i] += n
+		}
+		sum.DueEstimated = sum.DueEstimated || st.DueEstimated
+		sum.Activity.Pushed += st.Activity.Pushed
+		sum.Activity.Acked += st.Activity.Acked
+		for i, n := range st.Activity.Lateness {
+			sum.Activity.Lateness[i] += n
+		}
+		switch {
+		case !st.Paused:
+		case !sum.Paused || st.PausedUntil.IsZero() || !sum.PausedUntil.IsZero() && st.PausedUntil.After(sum.PausedUntil):
+			sum.Paused, sum.PausedUntil = true, st.PausedUntil
+		}
+	}
+	return sum
+}
+
+// Count adds to the queue's activity.
+func (q *Queue) Count(ctx context.Context, a backend.Activity) error { return q.base.Count(ctx, a) }

@@ -1,0 +1,365 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// A sharded backend has shards.
+type sharded interface {
+	backend.Backend
+	Reshard(ctx context.Context, queue string, n int) error
+	Remove(ctx context.Context, queue string) error
+	Remains(ctx context.Context, queues ...string) ([]string, error)
+}
+
+// each runs a test for both stores, on a Cluster.
+func each(t *testing.T, f func(t *testing.T, open func(shards int) sharded, client redis.UniversalClient)) {
+	t.Parallel()
+	for name, backendOn := range map[string]func(c redis.UniversalClient, n int) sharded{
+		"zsetpoll": func(c redis.UniversalClient, n int) sharded {
+			return zsetpoll.New(c, zsetpoll.Shards(n), zsetpoll.Poll(100*time.Millisecond))
+		},
+		"keyspace": func(c redis.UniversalClient, n int) sharded {
+			return keyspace.New(c, keyspace.Shards(n), keyspace.Sweep(100*time.Millisecond))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := testenv.SharedRedisCluster(t)
+			f(t, func(n int) sharded {
+				b := backendOn(cluster.Client(t), n)
+				t.Cleanup(func() { _ = b.Close() })
+				return b
+			}, cluster.Client(t))
+		})
+	}
+}
+
+func open(t *testing.T, b backend.Backend) backend.Queue {
+	t.Helper()
+	q, err := b.Open(t.Context(), t.Name(), redistest.Silent())
+	redistest.Must(t, err)
+	return q
+}
+
+func ids(from, n int) (ms []backend.Message) {
+	for i := range n {
+		ms = append(ms, backend.Message{ID: fmt.Sprint(from + i)})
+	}
+	return ms
+}
+
+// takeAll receives n messages, acknowledges them, and returns their ids, sorted by number.
+func takeAll(ctx context.Context, t *testing.T, q backend.Queue, n int) (got []string) {
+	t.Helper()
+	for len(got) < n {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		redistest.Must(t, err)
+		redistest.Must(t, q.Ack(ctx, redistest.Leases(ds))...)
+		for _, d := range ds {
+			got = append(got, d.ID)
+		}
+	}
+	slices.Sort(got)
+	return got
+}
+
+// note returns the numbers of shards of the queue's generations.
+func note(ctx context.Context, t *testing.T, client redis.UniversalClient) string {
+	t.Helper()
+	text, err := client.Get(ctx, "delayq:{"+t.Name()+"}:shards").Result()
+	redistest.Must(t, err)
+	return regexp.MustCompile(`\d+:`).ReplaceAllString(text, "")
+}
+
+// setNote changes the note, without telling anybody.
+func setNote(ctx context.Context, t *testing.T, client redis.UniversalClient, change func(note string) string) {
+	t.Helper()
+	key := "delayq:{" + t.Name() + "}:shards"
+	text, err := client.Get(ctx, key).Result()
+	redistest.Must(t, err)
+	redistest.Must(t, client.Set(ctx, key, change(text), 0).Err())
+}
+
+// TestReshardUnderLoad changes the number of shards up and down while messages are pushed, cancelled, and
+// taken by handles of several backends. Each message is handled once, in time, or cancelled.
+func TestReshardUnderLoad(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		var opened []sharded
+		openOne := func() sharded {
+			opened = append(opened, openAll(2))
+			return opened[len(opened)-1]
+		}
+		admin := openOne()
+		const workers, pushers, each = 3, 3, 400
+		var mu sync.Mutex
+		taken, gone := make(map[string]int), make(map[string]bool)
+		working, stop := context.WithCancel(ctx)
+		var work, push sync.WaitGroup
+		for range workers {
+			q := open(t, openOne())
+			work.Go(func() {
+				for working.Err() == nil {
+					ds, err := q.Receive(working, 50, time.Minute)
+					if err != nil {
+						continue
+					}
+					mu.Lock()
+					for _, d := range ds {
+						taken[d.ID]++
+						if d.Attempt != 1 {
+							t.Errorf("message %s comes at attempt %d", d.ID, d.Attempt)
+						}
+					}
+					mu.Unlock()
+					redistest.Must(t, q.Ack(ctx, redistest.Leases(ds))...)
+				}
+			})
+		}
+		for p := range pushers {
+			q := open(t, openOne())
+			push.Go(func() {
+				for i := range each {
+					m := backend.Message{ID: fmt.Sprint(p, "-", i), Delay: time.Duration(rand.IntN(2000)) * time.Millisecond}
+					redistest.Must(t, q.Schedule(ctx, []backend.Message{m})...)
+					if again := q.Schedule(ctx, []backend.Message{m}); again == nil { // unless it has been taken
+						mu.Lock()
+						if taken[m.ID] == 0 {
+							t.Errorf("message %s is accepted twice", m.ID)
+						}
+						taken[m.ID]-- // it comes twice
+						mu.Unlock()
+					}
+					if i%4 == 0 && q.Cancel(ctx, []string{m.ID}) == nil {
+						mu.Lock()
+						gone[m.ID] = true
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		var ended atomic.Bool
+		go func() { push.Wait(); ended.Store(true) }()
+		for i := 0; !ended.Load(); i++ {
+			redistest.Must(t, admin.Reshard(ctx, t.Name(), []int{16, 1, 4, 2}[i%4]))
+			redistest.Await(t, "the end of an old generation", func() bool { return ended.Load() || strings.Count(note(ctx, t, client), ",") < 3 })
+		}
+		q := open(t, admin)
+		redistest.Await(t, "the last message", func() bool {
+			st, err := q.Stats(ctx)
+			return err == nil && st.Scheduled+st.Ready+st.InFlight == 0
+		})
+		redistest.Await(t, "the end of all old generations", func() bool { return !strings.Contains(note(ctx, t, client), ",") })
+		stop()
+		work.Wait()
+		for p := range pushers {
+			for i := range each {
+				id := fmt.Sprint(p, "-", i)
+				if n := taken[id]; n != 1 && !gone[id] || gone[id] && n > 0 {
+					t.Errorf("message %s was taken %d times; cancelled: %v", id, n, gone[id])
+				}
+			}
+		}
+		for _, b := range opened { // a handle that is open would write the note again
+			redistest.Must(t, b.Close())
+		}
+		admin = openAll(2)
+		redistest.Must(t, admin.Remove(ctx, t.Name()))
+		redistest.Await(t, "the end of what says when the last pause ends", func() bool {
+			left, err := admin.Remains(ctx, t.Name())
+			return err == nil && len(left) == 0
+		})
+		if n, err := client.Exists(ctx, "delayq:{"+t.Name()+"}:shards").Result(); n != 0 || err != nil {
+			t.Errorf("the note is left, and %v", err)
+		}
+	})
+}
+
+// TestShardsOfAQueueInUse opens a queue with shards that has messages without.
+func TestShardsOfAQueueInUse(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		plain := open(t, openAll(1))
+		redistest.Must(t, plain.Schedule(ctx, ids(0, 10))...)
+		q := open(t, openAll(4))
+		if got := note(ctx, t, client); got != "1,4" {
+			t.Errorf("the note is %q", got)
+		}
+		if errs := plain.Schedule(ctx, ids(20, 1)); errs == nil || !errors.Is(errs[0], backend.ErrInvalid) || !strings.Contains(errs[0].Error(), "Shards") {
+			t.Errorf("a push without shards returns %v", errs)
+		}
+		redistest.Wants(t, plain.Schedule(ctx, ids(0, 1)), backend.ErrDuplicate)
+		redistest.Wants(t, q.Schedule(ctx, ids(0, 10)), backend.ErrDuplicate)
+		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
+		redistest.Must(t, q.Cancel(ctx, []string{"3", "13"})...)
+		if st, err := q.Stats(ctx); err != nil || st.Ready != 18 {
+			t.Errorf("there are %d messages, and %v", st.Ready, err)
+		}
+		var peeked []string
+		for _, page := range redistest.Pages(ctx, t, q.Peek, 3) {
+			for _, p := range page {
+				peeked = append(peeked, p.ID)
+			}
+		}
+		slices.Sort(peeked)
+		if got := takeAll(ctx, t, q, 18); !slices.Equal(got, peeked) {
+			t.Errorf("took %v, peeked %v", got, peeked)
+		}
+		redistest.Await(t, "the end of the messages without shards", func() bool {
+			_, _ = receiveNothing(ctx, q)
+			return note(ctx, t, client) == "4"
+		})
+		if errs := plain.Schedule(ctx, ids(30, 1)); errs == nil || !errors.Is(errs[0], backend.ErrInvalid) {
+			t.Errorf("a push without shards returns %v", errs)
+		}
+		redistest.Must(t, openAll(4).Remove(ctx, t.Name()))
+	})
+}
+
+func receiveNothing(ctx context.Context, q backend.Queue) ([]backend.Delivery, error) {
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	return q.Receive(ctx, 1, time.Minute)
+}
+
+// TestAnotherNumber opens a queue of 4 shards with another number.
+func TestAnotherNumber(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		q := open(t, openAll(4))
+		redistest.Must(t, q.Schedule(ctx, ids(0, 20))...)
+		other := open(t, openAll(16))
+		redistest.Wants(t, other.Schedule(ctx, ids(0, 20)), backend.ErrDuplicate)
+		if got := note(ctx, t, client); got != "4" {
+			t.Errorf("the note is %q", got)
+		}
+		takeAll(ctx, t, other, 20)
+		redistest.Must(t, openAll(2).Remove(ctx, t.Name()))
+	})
+}
+
+// TestReshardStopped has a Reshard stop after its first step. A handle that has the queue open does the rest.
+func TestReshardStopped(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		q := open(t, openAll(2))
+		redistest.Must(t, q.Schedule(ctx, ids(0, 10))...)
+		setNote(ctx, t, client, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
+		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...) // to the old shards
+		fresh := open(t, openAll(2))
+		redistest.Wants(t, fresh.Schedule(ctx, ids(10, 10)), backend.ErrDuplicate)
+		redistest.Must(t, fresh.Schedule(ctx, ids(20, 10))...)
+		takeAll(ctx, t, q, 30)
+		redistest.Await(t, "the end of the old shards", func() bool {
+			_, _ = receiveNothing(ctx, fresh)
+			return note(ctx, t, client) == "8"
+		})
+		redistest.Must(t, q.Schedule(ctx, ids(30, 10))...)
+		takeAll(ctx, t, fresh, 10)
+		redistest.Must(t, openAll(2).Remove(ctx, t.Name()))
+	})
+}
+
+// TestNoteLost has a server forget the note, as a replica does that was behind when it was promoted.
+func TestNoteLost(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(2)
+		q := open(t, b)
+		redistest.Must(t, q.Schedule(ctx, ids(0, 1))...)
+		redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+		redistest.Must(t, q.Schedule(ctx, ids(1, 9))...)
+		for _, lost := range []func(note string) string{
+			func(note string) string { return strings.Split(note, ",")[0] },
+			func(string) string { return "" },
+		} {
+			setNote(ctx, t, client, lost)
+			redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrNotFound)
+			if got := note(ctx, t, client); got != "2,8" {
+				t.Errorf("the note is %q", got)
+			}
+		}
+		takeAll(ctx, t, q, 10)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestReshardWhilePaused reshards a paused queue.
+func TestReshardWhilePaused(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, _ redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(2)
+		q := open(t, b)
+		redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+		redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+		redistest.Must(t, q.Schedule(ctx, ids(0, 10))...)
+		if ds, err := receiveNothing(ctx, q); len(ds) > 0 {
+			t.Errorf("a paused queue hands out %v, %v", ds, err)
+		}
+		if st, err := q.Stats(ctx); err != nil || !st.Paused || !st.PausedUntil.IsZero() {
+			t.Errorf("Stats returns %+v, %v", st, err)
+		}
+		redistest.Must(t, q.ResumeAll(ctx))
+		takeAll(ctx, t, q, 10)
+		redistest.Must(t, b.Reshard(ctx, t.Name(), 1)) // not paused
+		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
+		takeAll(ctx, t, q, 10)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestBadReshard has Reshard refuse what it cannot do, and change nothing.
+func TestBadReshard(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(4)
+		q := open(t, b)
+		for _, n := range []int{-1, 0, 3, 512} {
+			if err := b.Reshard(ctx, t.Name(), n); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("%d shards: %v", n, err)
+			}
+			if _, err := openAll(n).Open(ctx, t.Name(), redistest.Silent()); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("opening with %d shards: %v", n, err)
+			}
+		}
+		if err := openAll(1).Reshard(ctx, t.Name(), 4); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a backend without shards: %v", err)
+		}
+		for i := range 10 { // each with a message left
+			redistest.Must(t, q.Schedule(ctx, ids(i, 1))...)
+			err := b.Reshard(ctx, t.Name(), []int{1, 2}[i%2])
+			if refused := i > 6 && i%2 == 1; refused != errors.Is(err, backend.ErrInvalid) || !refused && err != nil { // else they are as many as there are
+				t.Errorf("resharding %d times: %v", i+1, err)
+			}
+		}
+		for _, bad := range []string{"x", "1", "1:3", "2:2,1:2", "1:2,"} {
+			var was string
+			setNote(ctx, t, client, func(note string) string { was = note; return bad })
+			if _, err := b.Open(ctx, t.Name(), redistest.Silent()); err == nil || !strings.Contains(err.Error(), "note") {
+				t.Errorf("opening with the note %q: %v", bad, err)
+			}
+			setNote(ctx, t, client, func(string) string { return was })
+		}
+		takeAll(ctx, t, q, 10)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}

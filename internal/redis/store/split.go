@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Several stores may be one queue: its shards. Over time it may have several generations of them. Only
+// the newest takes messages with new ids, and the others go on with those that they have. The store of
+// the queue's own name keeps a note of the generations.
+
+// ErrSplit is the error of a push of a new id to a store that takes none any more.
+var ErrSplit error = &backend.InvalidError{
+	What: "number of shards", Value: "1", Allowed: "the option Shards: the queue is split into shards",
+}
+
+// stored is script.Stored, and ErrSplit for 6.
+func stored(reply any) error {
+	if reply == int64(6) {
+		return ErrSplit
+	}
+	return script.Stored(reply)
+}
+
+// Note returns the note of the queue's generations, or nothing.
+func (s *Store) Note(ctx context.Context) (string, error) {
+	note, err := call.Do(ctx, s.Calls, func(ctx context.Context) (string, error) { return s.Client.Get(ctx, s.keys.split).Result() })
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the shards: %w", script.Translate(err))
+	}
+	return note, nil
+}
+
+// FirstNote returns the note of a queue that is to have n shards. Where there is none, it makes one.
+func (s *Store) FirstNote(ctx context.Context, n int) (string, error) { return s.note(ctx, "?", n) }
+
+// ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is
+// for no note.
+func (s *Store) ChangeNote(ctx context.Context, old, changed string) (string, error) {
+	return s.note(ctx, old, changed)
+}
+
+func (s *Store) note(ctx context.Context, args ...any) (string, error) {
+	reply, err := s.pushes.Run(ctx, layoutScript, args...)
+	if err != nil {
+		return "", err
+	}
+	note, ok := reply.(string)
+	if !ok {
+		return "", script.Unexpected(layoutScript, reply)
+	}
+	return note, nil
+}
+
+// EndPushes has the store of a shard take no new ids. A time makes it forget that after so long.
+func (s *Store) EndPushes(ctx context.Context, forget time.Duration) error {
+	_, err := call.Do(ctx, s.Calls, func(ctx context.Context) (string, error) {
+		return s.Client.Set(ctx, s.keys.split, "ended", forget).Result()
+	})
+	if err != nil {
+		return fmt.Errorf("ending the pushes to a shard: %w", script.Translate(err))
+	}
+	return nil
+}
+
+// Empty reports whether the store has nothing: no messages, and no ids that UniqueFor keeps.
+func (s *Store) Empty(ctx context.Context) (bool, error) {
+	n, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Exists(ctx, s.keys.list...).Result() })
+	if err != nil {
+		return false, fmt.Errorf("looking for a shard's keys: %w", script.Translate(err))
+	}
+	return n == 0, nil
+}
+
+// AllowPushes has the store forget EndPushes, and the note.
+func (s *Store) AllowPushes(ctx context.Context) error {
+	_, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Unlink(ctx, s.keys.split).Result() })
+	if err != nil {
+		return fmt.Errorf("removing what a shard is: %w", script.Translate(err))
+	}
+	return nil
+}
