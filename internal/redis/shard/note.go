@@ -82,10 +82,10 @@ func (q *Queue) refresh(ctx context.Context) (news bool, err error) {
 	return q.adopt(ctx, note)
 }
 
-// adopt takes over a note. A server that has lost the newest one with a failover gets it back.
+// adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
+// messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
 	for {
-		known := q.generations()
 		var gens []generation
 		var sizes []int
 		if note != "" {
@@ -93,18 +93,51 @@ func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
 				return false, err
 			}
 		}
-		newest := known[len(known)-1].number
-		if len(gens) > 0 && gens[len(gens)-1].number >= newest {
-			return q.take(gens, sizes), nil
-		}
-		mine := noteOf(known)
-		if note, err = q.base.ChangeNote(ctx, note, mine); err != nil {
+		missing, err := q.missing(ctx, gens)
+		if err != nil {
 			return false, err
 		}
-		if note == mine {
-			return false, nil
+		if missing == nil {
+			return q.take(gens, sizes), nil
+		}
+		for i := range gens {
+			gens[i].shards = make([]*shard, sizes[i]) // for their number alone
+		}
+		gens = append(gens, missing...)
+		slices.SortFunc(gens, func(a, b generation) int { return a.number - b.number })
+		if note, err = q.base.ChangeNote(ctx, note, noteOf(gens)); err != nil {
+			return false, err
 		}
 	}
+}
+
+// missing returns the known generations that a note should have, and has not.
+func (q *Queue) missing(ctx context.Context, noted []generation) (missing []generation, err error) {
+	for _, g := range q.generations() {
+		if slices.ContainsFunc(noted, func(n generation) bool { return n.number == g.number }) {
+			continue
+		}
+		if len(noted) > 0 && noted[len(noted)-1].number > g.number {
+			empty, err := g.empty(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if empty { // another program has ended it
+				continue
+			}
+		}
+		missing = append(missing, g)
+	}
+	return missing, nil
+}
+
+func (g generation) empty(ctx context.Context) (bool, error) {
+	for _, s := range g.shards {
+		if empty, err := s.Empty(ctx); err != nil || !empty {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // take makes the generations those of the queue.
@@ -151,11 +184,14 @@ func (q *Queue) maintain(ctx context.Context) error {
 	}
 	gens := q.generations()
 	for _, g := range gens[:len(gens)-1] {
-		empty, err := q.endPushes(ctx, g)
+		if err := g.endPushes(ctx, 0); err != nil {
+			return err
+		}
+		empty, err := g.empty(ctx)
 		if err != nil {
 			return err
 		}
-		if empty && q.hasSettled() {
+		if empty && q.hasSettled() { // no message can come to it any more
 			return q.end(ctx, gens, g)
 		}
 	}
@@ -168,23 +204,18 @@ func (q *Queue) hasSettled() bool {
 	return time.Since(q.since) >= settled
 }
 
-// endPushes has the shards of a generation that is not the newest refuse new ids. It reports whether the
-// generation has no messages; then it will have none.
-func (q *Queue) endPushes(ctx context.Context, g generation) (empty bool, err error) {
-	empty = true
-	for _, s := range g.shards {
-		if g.number > 0 { // for generation 0 the note itself does
-			if err := s.EndPushes(ctx, 0); err != nil {
-				return false, err
-			}
-		}
-		nothing, err := s.Empty(ctx)
-		if err != nil {
-			return false, err
-		}
-		empty = empty && nothing
+// endPushes has the shards of a generation that is not the newest refuse new ids, for so long, or 0 for
+// ever. For generation 0 the note itself does.
+func (g generation) endPushes(ctx context.Context, forget time.Duration) error {
+	if g.number == 0 {
+		return nil
 	}
-	return empty, nil
+	for _, s := range g.shards {
+		if err := s.EndPushes(ctx, forget); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end takes a generation out of the note.
@@ -194,11 +225,9 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 	if err != nil {
 		return err
 	}
-	if note == noteOf(rest) && ended.number > 0 {
-		for _, s := range ended.shards {
-			if err := s.EndPushes(ctx, forgotten); err != nil {
-				return err
-			}
+	if note == noteOf(rest) {
+		if err := ended.endPushes(ctx, forgotten); err != nil {
+			return err
 		}
 	}
 	_, err = q.adopt(ctx, note)

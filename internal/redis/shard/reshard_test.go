@@ -28,6 +28,7 @@ type sharded interface {
 	Reshard(ctx context.Context, queue string, n int) error
 	Remove(ctx context.Context, queue string) error
 	Remains(ctx context.Context, queues ...string) ([]string, error)
+	Queues(ctx context.Context) ([]string, error)
 }
 
 // each runs a test for both stores, on a Cluster.
@@ -298,8 +299,35 @@ func TestNoteLost(t *testing.T) {
 				t.Errorf("the note is %q", got)
 			}
 		}
-		takeAll(ctx, t, q, 10)
+		// Another program has made a new note, since it found none.
+		setNote(ctx, t, client, func(string) string { return strings.Repeat("9", 15) + ":4" })
+		redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrNotFound)
+		if got := note(ctx, t, client); got != "2,8,4" {
+			t.Errorf("the note is %q", got)
+		}
+		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
+		takeAll(ctx, t, open(t, openAll(2)), 20)
 		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestListed has a queue of shards in the list of queues that no program has had open for long.
+func TestListed(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(4)
+		redistest.Must(t, open(t, b).Schedule(ctx, ids(0, 1))...)
+		redistest.Must(t, b.Close())
+		list, old := "delayq:queues", time.Now().Add(-48*time.Hour).Unix()
+		redistest.Must(t, client.ZAdd(ctx, list, redis.Z{Score: float64(old), Member: t.Name()}).Err())
+		admin := openAll(4)
+		if names, err := admin.Queues(ctx); err != nil || !slices.Contains(names, t.Name()) {
+			t.Errorf("the queues are %v, %v", names, err)
+		}
+		redistest.Must(t, admin.Remove(ctx, t.Name()))
+		if names, err := admin.Queues(ctx); err != nil || slices.Contains(names, t.Name()) {
+			t.Errorf("the queues are %v, %v", names, err)
+		}
 	})
 }
 

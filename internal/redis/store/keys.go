@@ -43,8 +43,12 @@ const (
 // time in ms.
 func (s *Store) Channel() string { return s.keys.channel }
 
-// KeysOf returns the keys that a queue's messages may be in.
-func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list }
+// KeysOf returns the keys that a queue's messages may be in, and the one that says that they are in
+// shards.
+func KeysOf(prefix, queue string) []string {
+	k := newKeys(prefix, queue)
+	return append(k.list, k.split)
+}
 
 // RegistryOf returns the key with the names of all queues of a prefix. It is no queue's key: those
 // have braces.

@@ -52,7 +52,7 @@ func (s *Store) ChangeNote(ctx context.Context, old, changed string) (string, er
 }
 
 func (s *Store) note(ctx context.Context, args ...any) (string, error) {
-	reply, err := s.pushes.Run(ctx, layoutScript, args...)
+	reply, err := s.notes.Run(ctx, layoutScript, args...)
 	if err != nil {
 		return "", err
 	}

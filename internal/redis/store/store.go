@@ -27,7 +27,8 @@ type Config struct {
 type Store struct {
 	script.Runner
 	script.Pausing
-	pushes *script.Runner // waits for the confirmation, and has the key of the shards too
+	notes  script.Runner  // has the key of the shards too
+	pushes *script.Runner // the same, and waits for the confirmation
 	counts script.Runner  // has the key of the counts too
 	keys   keys
 }
@@ -47,10 +48,10 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	}
 	counts := scripts
 	counts.Keys = slices.Concat(k.list, []string{k.counts})
-	pushes := scripts.Confirmed(c.Confirm)
-	pushes.Keys = slices.Concat(k.list, []string{k.split})
+	notes := scripts
+	notes.Keys = slices.Concat(k.list, []string{k.split})
 	return &Store{
-		Runner: scripts, Pausing: script.NewPausing(counts, k.paused, k.channel), pushes: pushes, counts: counts, keys: k,
+		Runner: scripts, Pausing: script.NewPausing(counts, k.paused, k.channel), notes: notes, pushes: notes.Confirmed(c.Confirm), counts: counts, keys: k,
 	}
 }
 
