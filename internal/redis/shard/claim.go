@@ -74,7 +74,7 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 			c.Deliveries = append(c.Deliveries, got.ds...)
 			err = cmp.Or(err, got.err)
 			if len(c.Deliveries) > 0 {
-				patience.Reset(together)
+				patience.Reset(min(together, lease/4))
 			}
 			continue
 		case <-patience.C:

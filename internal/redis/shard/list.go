@@ -61,6 +61,20 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.due, other.due), p.position.compare(other.position))
 }
 
+// A listing is what a shard returns of a page.
+type listing struct {
+	position
+	page []backend.Pending
+	next string
+}
+
+// An entry is a message of a listing by all shards. What is behind it in its shard begins at next.
+type entry struct {
+	place
+	message *backend.Pending
+	next    string
+}
+
 // Peek is as in backend.Queue. It reads a part of the page from each shard. What is behind the first
 // place at which a shard has more is left for the next page.
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
@@ -71,59 +85,60 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []back
 		}
 	}
 	shards := q.shards()
-	type part struct {
-		page []backend.Pending
-		next string
-	}
-	parts, err := all(shards, func(k int, s *store.Store) (p part, err error) {
+	listings, err := all(shards, func(k int, s *store.Store) (l listing, err error) {
+		l.position = shards[k].position
 		begin := ""
 		if cursor != "" {
-			begin = from.in(shards[k].position)
+			begin = from.in(l.position)
 		}
-		p.page, p.next, err = s.Peek(ctx, begin, max(1, limit/len(shards)))
-		return p, err
+		l.page, l.next, err = s.Peek(ctx, begin, max(1, limit/len(shards)))
+		return l, err
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	type entry struct {
-		place
-		m    *backend.Pending
-		next string // of its shard
+	entries, end := merge(listings)
+	if len(entries) > limit { // each shard's part is one message then, behind which its part ends
+		entries, end = entries[:limit], entries[limit-1].end()
 	}
-	var entries []entry
-	var end *place
-	for k, p := range parts {
-		for i := range p.page {
-			m := &p.page[i]
-			entries = append(entries, entry{place{m.Due.UnixMilli(), shards[k].position, last}, m, p.next})
-		}
-		if p.next != "" {
-			due, member, _ := strings.Cut(p.next, ".")
-			ms, _ := strconv.ParseInt(due, 10, 64)
-			if more := (place{ms, shards[k].position, member}); end == nil || more.compare(*end) < 0 {
-				end = &more
-			}
-		}
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return a.compare(b.place) })
-	for i, e := range entries {
-		if end != nil && e.compare(*end) > 0 {
-			break
-		}
-		if i == limit { // each shard's part is one message then, behind which its part ends
-			end = &entries[i-1].place
-			if due, member, _ := strings.Cut(entries[i-1].next, "."); due == strconv.FormatInt(end.due, 10) {
-				end.member = member
-			}
-			break
-		}
-		page = append(page, *e.m)
+	for _, e := range entries {
+		page = append(page, *e.message)
 	}
 	if end != nil {
 		next = end.String()
 	}
 	return page, next, nil
+}
+
+// merge returns the messages of listings in order, up to the first place at which a shard has more, and
+// that place; nil where none has.
+func merge(listings []listing) (entries []entry, end *place) {
+	for _, l := range listings {
+		for i := range l.page {
+			m := &l.page[i]
+			entries = append(entries, entry{place{m.Due.UnixMilli(), l.position, last}, m, l.next})
+		}
+		if l.next != "" {
+			due, member, _ := strings.Cut(l.next, ".")
+			ms, _ := strconv.ParseInt(due, 10, 64)
+			if more := (place{ms, l.position, member}); end == nil || more.compare(*end) < 0 {
+				end = &more
+			}
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.compare(b.place) })
+	if end != nil {
+		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.compare(*end) > 0 })
+	}
+	return entries, end
+}
+
+// end returns the place behind an entry that is the only one of its shard's part.
+func (e entry) end() *place {
+	if due, member, _ := strings.Cut(e.next, "."); due == strconv.FormatInt(e.due, 10) {
+		e.member = member
+	}
+	return &e.place
 }
 
 // letters is how many more than its part of a page are read from each shard.
