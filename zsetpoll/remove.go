@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	_ admin.Remover = (*Backend)(nil)
-	_ admin.Lister  = (*Backend)(nil)
+	_ admin.Resharder = (*Backend)(nil)
+	_ admin.Remover   = (*Backend)(nil)
+	_ admin.Lister    = (*Backend)(nil)
 )
 
 // Remove is as in admin.Remover.

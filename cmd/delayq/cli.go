@@ -34,6 +34,7 @@ type cli struct {
 	Pause      pauseCommand      `cmd:"" help:"Hold the messages of a queue back from all workers."`
 	Resume     resumeCommand     `cmd:"" help:"End a pause."`
 	Purge      purgeCommand      `cmd:"" help:"Delete all data of a queue."`
+	Reshard    reshardCommand    `cmd:"" help:"Split a queue over the masters of a Redis Cluster."`
 	Serve      serveCommand      `cmd:"" help:"Serve the queues of a store over HTTP, for programs in any language."`
 	Token      tokenCommand      `cmd:"" help:"Make a token for serve."`
 	Dashboard  dashboardCommand  `cmd:"" help:"Show the queues of stores in a browser."`

@@ -23,6 +23,9 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 		return err
 	}
 	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err == nil && s.Sees != nil {
+		err = s.Sees(ctx)
+	}
 	if err == nil {
 		_, err = s.Purge(ctx)
 	}
@@ -48,7 +51,7 @@ func Reshard(ctx context.Context, b *Backend, queue string, n int) error {
 		return err
 	}
 	if s.Reshard == nil {
-		return backend.Invalid("backend for Reshard", b.Name, "one with the option Shards of 2 or more")
+		return backend.Invalid("backend for Reshard", b.Name, "one that claims by script")
 	}
 	return s.Reshard(ctx, n)
 }
@@ -69,6 +72,13 @@ func ExamineQueue(ctx context.Context, b *Backend, queue string) ([]admin.Findin
 	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
+	}
+	if s.Sees != nil {
+		if err := s.Sees(ctx); errors.Is(err, backend.ErrInvalid) {
+			return []admin.Finding{{Severity: admin.Problem, About: "shards", Text: "this program does not see the messages of the queue: " + err.Error(), Remedy: "open the queue with shards"}}, nil
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	paused, until, err := s.Paused(ctx)
 	if err != nil || !paused {

@@ -86,16 +86,22 @@ func Backend(c Config) *queue.Backend {
 		if err := s.CanConfirm(ctx); err != nil {
 			return queue.Source{}, err
 		}
+		shards := func(ctx context.Context, n int) (*shard.Queue, error) {
+			return shard.New(ctx, shard.Config{
+				Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
+				Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
+				Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
+			}, stores, name, n)
+		}
 		source := queue.Source{Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}
 		if c.Shards == 1 {
-			source.Messages, source.Claim, source.Count = s, c.Claimer(s), s.Count
+			source.Messages, source.Claim, source.Count, source.Sees = s, c.Claimer(s), s.Count, s.NotSplit
+			if !c.Whole {
+				source.Reshard = func(ctx context.Context, n int) error { return reshard(ctx, s, n, shards) }
+			}
 			return source, nil
 		}
-		q, err := shard.New(ctx, shard.Config{
-			Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
-			Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
-			Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
-		}, stores, name, c.Shards)
+		q, err := shards(ctx, c.Shards)
 		if err != nil {
 			return queue.Source{}, err
 		}
@@ -105,6 +111,23 @@ func Backend(c Config) *queue.Backend {
 	}
 	b = queue.NewBackend(c.Config)
 	return b
+}
+
+// reshard changes the number of shards of a queue that may have none yet.
+func reshard(ctx context.Context, s *store.Store, n int, shards func(ctx context.Context, n int) (*shard.Queue, error)) error {
+	if err := shard.Valid("number of shards", n); err != nil {
+		return err
+	}
+	if err := s.NotSplit(ctx); n == 1 && err == nil {
+		return nil
+	} else if err != nil && !errors.Is(err, store.ErrSplit) {
+		return err
+	}
+	q, err := shards(ctx, n)
+	if err != nil {
+		return err
+	}
+	return q.Reshard(ctx, n)
 }
 
 // Apply applies options to a configuration, and returns the error of a nil option. The error names

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
@@ -29,6 +30,7 @@ type sharded interface {
 	Remove(ctx context.Context, queue string) error
 	Remains(ctx context.Context, queues ...string) ([]string, error)
 	Queues(ctx context.Context) ([]string, error)
+	ExamineQueue(ctx context.Context, queue string) ([]admin.Finding, error)
 }
 
 // each runs a test for both stores, on a Cluster.
@@ -355,6 +357,49 @@ func TestReshardWhilePaused(t *testing.T) {
 	})
 }
 
+// TestReshardWithoutShards has a backend without shards split a queue, which it does not see any more.
+func TestReshardWithoutShards(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		plain := openAll(1)
+		redistest.Must(t, open(t, plain).Schedule(ctx, ids(0, 10))...)
+		redistest.Must(t, plain.Reshard(ctx, t.Name(), 1)) // it has one
+		if fs, err := plain.ExamineQueue(ctx, t.Name()); err != nil || len(fs) > 0 {
+			t.Errorf("found %v, %v", fs, err)
+		}
+		redistest.Must(t, plain.Reshard(ctx, t.Name(), 8))
+		if got := note(ctx, t, client); got != "1,8" {
+			t.Errorf("the note is %q", got)
+		}
+		if err := plain.Remove(ctx, t.Name()); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("removing what it does not see: %v", err)
+		}
+		if fs, err := plain.ExamineQueue(ctx, t.Name()); err != nil || len(fs) != 1 || fs[0].About != "shards" {
+			t.Errorf("found %v, %v", fs, err)
+		}
+		b := openAll(2)
+		q := open(t, b)
+		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
+		takeAll(ctx, t, q, 20)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestOtherClaims has shards need claims by script.
+func TestOtherClaims(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for _, mode := range []zsetpoll.Mode{zsetpoll.Arbitrate, zsetpoll.Mover} {
+		split := zsetpoll.New(client, zsetpoll.Claims(mode), zsetpoll.Shards(2))
+		if _, err := split.Open(t.Context(), t.Name(), redistest.Silent()); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("opening: %v", err)
+		}
+		if err := zsetpoll.New(client, zsetpoll.Claims(mode)).Reshard(t.Context(), t.Name(), 2); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("resharding: %v", err)
+		}
+	}
+}
+
 // TestBadReshard has Reshard refuse what it cannot do, and change nothing.
 func TestBadReshard(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
@@ -368,9 +413,6 @@ func TestBadReshard(t *testing.T) {
 			if _, err := openAll(n).Open(ctx, t.Name(), redistest.Silent()); !errors.Is(err, backend.ErrInvalid) {
 				t.Errorf("opening with %d shards: %v", n, err)
 			}
-		}
-		if err := openAll(1).Reshard(ctx, t.Name(), 4); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("a backend without shards: %v", err)
 		}
 		for i := range 10 { // each with a message left
 			redistest.Must(t, q.Schedule(ctx, ids(i, 1))...)

@@ -42,6 +42,15 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 	return note, nil
 }
 
+// NotSplit returns an error that matches ErrSplit where the queue is split into shards.
+func (s *Store) NotSplit(ctx context.Context) error {
+	note, err := s.Note(ctx)
+	if err == nil && note != "" {
+		err = ErrSplit
+	}
+	return err
+}
+
 // FirstNote returns the note of a queue that is to have n shards. Where there is none, it makes one.
 func (s *Store) FirstNote(ctx context.Context, n int) (string, error) { return s.note(ctx, "?", n) }
 
