@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -78,7 +79,7 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 			}
 			continue
 		case <-patience.C:
-			q.Calls.Go(func() { q.giveBack(claims, left) })
+			q.Calls.Go(func() { q.await(claims, left, lease) })
 		}
 		break
 	}
@@ -89,22 +90,31 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	return c, err
 }
 
-const giveBackWithin = 2 * time.Second
-
-// giveBack gives back what claims bring that were not waited for. Where that fails, the leases end.
-func (q *Queue) giveBack(claims <-chan claimed, n int) {
+// await gives back what claims bring that were not waited for.
+func (q *Queue) await(claims <-chan claimed, n int, lease time.Duration) {
 	for range n {
-		got := <-claims
-		if len(got.ds) > 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
-			rs := make([]backend.Return, len(got.ds))
-			for i := range got.ds {
-				rs[i] = backend.Return{Lease: got.ds[i].Lease(), Untouched: true}
-			}
-			_ = q.Nack(ctx, rs)
-			cancel()
+		if got := <-claims; len(got.ds) > 0 {
+			q.Calls.Go(func() { q.giveBack(got.ds, lease) })
 		}
 		q.Wake() // the handle may have to look sooner than it was told to
+	}
+}
+
+// giveBack tries until the leases end. A client that has met a server without a reply may be slow with
+// the others too, while it looks for the masters anew.
+func (q *Queue) giveBack(ds []backend.Delivery, lease time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), lease)
+	defer cancel()
+	rs := make([]backend.Return, len(ds))
+	for i := range ds {
+		rs[i] = backend.Return{Lease: ds[i].Lease(), Untouched: true}
+	}
+	for ctx.Err() == nil {
+		errs := q.Nack(ctx, rs)
+		if !slices.ContainsFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, backend.ErrLeaseLost) }) {
+			return
+		}
+		time.Sleep(again) // as long as a shard is left alone
 	}
 }
 
