@@ -278,9 +278,47 @@ func (m *machine) trimSome(dice *rand.Rand) {
 	} else {
 		keep.MaxAge = m.delay(dice)
 	}
+	before := m.ref.in("dead")
 	n, err := trimAll(m.ctx, m.q, keep)
 	if want := m.ref.trim(keep); err != nil || n != want {
 		m.rt.Fatalf("TrimDead of %+v returns %d and %v; want %d", keep, n, err, want)
+	}
+	if !m.has(backend.Ordering) && keep.MaxCount > 0 {
+		m.trimmedAny(before, len(before)-n)
+	}
+}
+
+// trimmedAny takes over which dead letters are left of those before. A store without an order may choose
+// among letters of the same time.
+func (m *machine) trimmedAny(before []*refMessage, want int) {
+	left := make(map[string]bool)
+	oldest := time.Time{}
+	for cursor := ""; ; {
+		page, next, err := m.q.ListDead(m.ctx, cursor, 100)
+		if err != nil {
+			m.rt.Fatalf("ListDead: %v", err)
+		}
+		for _, l := range page {
+			if left[l.ID] = true; oldest.IsZero() || l.Died.Before(oldest) {
+				oldest = l.Died
+			}
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if len(left) != want {
+		m.rt.Fatalf("after TrimDead %d letters are left; want %d", len(left), want)
+	}
+	for _, letter := range before {
+		if left[letter.ID] {
+			m.ref.ms[letter.ID] = letter
+			continue
+		}
+		delete(m.ref.ms, letter.ID)
+		if m.fake != nil && want > 0 && letter.died.Truncate(max(m.traits.Resolution, 1)).After(oldest) {
+			m.rt.Fatalf("TrimDead deletes %s, which died at %v, and keeps one that died at %v", letter.ID, letter.died, oldest)
+		}
 	}
 }
 
