@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"syscall"
@@ -23,7 +24,7 @@ func TestServeManyConnections(t *testing.T) {
 	for i := range conns {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		mustDo(t, err)
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		if i%2 == 0 {
 			_, err = c.Write([]byte("POST /v1/queues/mail/messages HTTP/1.1\r\nHost: localhost\r\nX: "))
 			mustDo(t, err)
@@ -37,7 +38,7 @@ func TestServeManyConnections(t *testing.T) {
 		mustDo(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 		for buffer := make([]byte, 1024); ; {
 			_, err := c.Read(buffer)
-			if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 				t.Fatal("the server has not ended a connection that sent no request")
 			}
 			if err != nil {

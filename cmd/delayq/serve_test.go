@@ -221,7 +221,7 @@ func TestServeStops(t *testing.T) {
 			got <- err.Error()
 			return
 		}
-		defer w.Body.Close()
+		defer func() { _ = w.Body.Close() }()
 		body, _ := io.ReadAll(w.Body)
 		got <- fmt.Sprint(w.StatusCode, string(body))
 	}()
@@ -230,7 +230,7 @@ func TestServeStops(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		defer w.Body.Close()
+		defer func() { _ = w.Body.Close() }()
 		body, _ := io.ReadAll(w.Body)
 		return bytes.Contains(body, []byte("delayq_server_waiting_receives 1\n"))
 	})
