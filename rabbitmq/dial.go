@@ -58,12 +58,36 @@ const (
 
 	// onlyTimeout is the client library's own. A broker that has just started can need more than ten seconds.
 	onlyTimeout = 30 * time.Second
+
+	// handshakeTimeout is a little less than the broker's own, 10 s. A busy broker ends the connection then,
+	// and the client library takes each end before the login's reply for a refusal.
+	handshakeTimeout = 9 * time.Second
 )
 
 // connect makes a connection within a time, and within the context.
 func connect(ctx context.Context, url string, c *tls.Config, within time.Duration) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, within))
 	defer cancel()
+	for {
+		began := time.Now()
+		conn, err := dial(ctx, url, c)
+		if err == nil {
+			return conn, nil
+		}
+		if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
+			<-ctx.Done() // the connection's deadline can come before the context's
+		}
+		if ctx.Err() != nil {
+			return nil, explainConnect(context.Cause(ctx))
+		}
+		if !errors.Is(err, amqp.ErrCredentials) || time.Since(began) < handshakeTimeout {
+			return nil, explainConnect(err)
+		}
+	}
+}
+
+// dial makes a connection until the context ends.
+func dial(ctx context.Context, url string, c *tls.Config) (*connection, error) {
 	stop := func() bool { return true }
 	buffer := new(writeBuffer)
 	config := amqp.Config{
@@ -86,16 +110,10 @@ func connect(ctx context.Context, url string, c *tls.Config, within time.Duratio
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil {
-		return &connection{conn, buffer}, nil
+	if err != nil {
+		return nil, err
 	}
-	if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
-		<-ctx.Done() // the connection's deadline can come before the context's
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return nil, explainConnect(err)
+	return &connection{conn, buffer}, nil
 }
 
 // explainConnect adds a remedy to the error of a refused connection.
