@@ -51,10 +51,11 @@ func TestIdle(t *testing.T) {
 				time.Sleep(500 * time.Millisecond) // no look may come in that time but one
 				return looks()-before <= 1
 			})
-			before := looks()
+			before, began := looks(), time.Now()
 			time.Sleep(seconds * time.Second) // what is measured
-			if n := looks() - before; n < seconds/2 || n > seconds+2 {
-				t.Errorf("an idle queue sends %d commands in %d s", n, seconds)
+			n := looks() - before
+			if took := time.Since(began).Seconds(); n < seconds/2 || float64(n) > took+2 { // on a busy machine it takes longer
+				t.Errorf("an idle queue sends %d commands in %.1f s", n, took)
 			}
 			list, err := client.Do(ctx, "client", "list", "type", "pubsub").Text()
 			redistest.Must(t, err)
