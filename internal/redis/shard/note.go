@@ -277,16 +277,26 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 	}
 }
 
-// carryPause gives new shards the pause of the others, or none.
+// carryPause gives new shards the pause of the others, or none. Where another program changes the pause
+// meanwhile, it does so again.
 func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
-	paused, until, err := from.shards[0].Paused(ctx)
-	switch {
-	case err != nil:
-		return err
-	case !paused:
-		until = backend.EarliestDue
+	for {
+		paused, until, err := from.shards[0].Paused(ctx)
+		if err != nil {
+			return err
+		}
+		p := backend.Pause{Until: until}
+		if !paused {
+			p.Until = backend.EarliestDue
+		}
+		if err := pauseAll(ctx, to, p); err != nil {
+			return err
+		}
+		again, end, err := from.shards[0].Paused(ctx)
+		if err != nil || again == paused && end.Equal(until) {
+			return err
+		}
 	}
-	return pauseAll(ctx, to, backend.Pause{Until: until})
 }
 
 func pauseAll(ctx context.Context, g generation, p backend.Pause) error {
