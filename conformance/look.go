@@ -172,11 +172,11 @@ func (m *machine) inOrder(shown *refMessage) bool {
 
 func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.due) && a.seq > b.seq }
 
-// peeked looks for messages that no page had. The store itself may move a message that is due
-// between two pages.
+// peeked looks for messages that no page had. A message that is due may move between two pages: by a
+// sweep, or to where other programs take it, whatever the operations are.
 func (m *machine) peeked(w *walk) {
 	ms := m.ref.in("scheduled")
-	sweeps := m.fake == nil && m.traits.Sweep > 0 // whatever the operations are
+	sweeps := m.traits.Sweep > 0 && (m.fake == nil || !m.has(backend.OwnIDs))
 	if sweeps || w.begun < m.ref.step-1 {
 		ms = slices.DeleteFunc(ms, m.ref.ready)
 	}

@@ -92,12 +92,12 @@ func callWith[T any](ctx context.Context, b *Backend, do func(context.Context, e
 
 // again reports whether nothing has happened, and a new try may do better.
 func again(err error) bool {
-	var refused *pgconn.PgError
+	code := codeOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return false
-	case errors.As(err, &refused):
-		return refused.Code == deadlock || refused.Code == serialization
+	case code != "":
+		return code == deadlock || code == serialization
 	default:
 		return pgconn.SafeToRetry(err) && !unconnected(err)
 	}

@@ -145,8 +145,12 @@ func (m *messages) claim(ctx context.Context, limit int, lease time.Duration) (h
 	began := time.Now()
 	due, leases, token, again := m.scan.start(began, m.clock != nil)
 	now := m.now()
-	c, err := call(ctx, m.b, m.b.cfg.call("claim", "text", "bigint", "int", "bigint", "bigint", "bigint", "bigint", "boolean"),
-		[]any{m.queue, now.param(), min(limit, maxClaim), now.after(lease), token, due, leases, again}, readClaimed)
+	statement := m.b.cfg.call("claim", "text", "bigint", "int", "bigint", "bigint", "bigint", "bigint", "boolean")
+	args := []any{m.queue, now.param(), min(limit, maxClaim), now.after(lease), token, due, leases, again}
+	c, err := call(ctx, m.b, statement, args, readClaimed)
+	for try := 1; try < mostTries && codeOf(err) == lockTimeout; try++ { // see claim.sql
+		c, err = call(ctx, m.b, statement, args, readClaimed)
+	}
 	if err != nil {
 		if errors.Is(err, backend.ErrOutcomeUnknown) {
 			m.scan.lost(token)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/delayq/delayq/backend"
@@ -18,7 +19,7 @@ import (
 
 // TestBatchesDoNotDeadlock makes all calls on batches of the same few messages, in any order, some with
 // UniqueFor and some replaced in flight. The server must find no deadlock: it ends one after a second,
-// and the call that is repeated is so late.
+// and the call that is repeated is so late. A claim gives up waiting sooner: see claim.sql.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	at := testenv.SharedPostgres(t).URL()
@@ -31,7 +32,6 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 	const clients = 8
 	p := pool(t, u.String(), func(c *pgxpool.Config) {
 		c.MaxConns = clients + 2
-		c.ConnConfig.RuntimeParams["deadlock_timeout"] = "20ms" // it only decides how soon one is found
 	})
 	b := postgres.New(p)
 	q := opened(t, b)
@@ -169,4 +169,47 @@ func (c *crossing) settle() (errs []error) {
 	default:
 		return c.q.Ack(c.ctx, ls)
 	}
+}
+
+// TestClaimGivesUpALock holds a lock that claims need. A claim does not wait for it long, since a lock may be part of
+// a deadlock: it is tried again, and Receive gets the message once the lock is free.
+func TestClaimGivesUpALock(t *testing.T) {
+	t.Parallel()
+	server := pool(t, testenv.SharedPostgres(t).URL())
+	name := freshName()
+	q := opened(t, postgres.New(server, postgres.Prefix(name)))
+	none(t, q.Schedule(t.Context(), []backend.Message{{ID: "a"}}))
+	tx, err := server.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	lock := `hashtextextended('"public".` + name + "q', 0)"
+	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+lock+")")
+	must(t, err)
+
+	type received struct {
+		n   int
+		err error
+	}
+	got := make(chan received, 1)
+	go func() {
+		ds, err := q.Receive(t.Context(), 1, time.Minute)
+		got <- received{len(ds), err}
+	}()
+	waited := map[string]bool{} // transactions
+	await(t, "a second try of the claim", func() bool {
+		var which string
+		err := server.QueryRow(t.Context(), "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND (classid::bigint << 32 | objid::bigint) = "+lock).Scan(&which)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false
+		}
+		must(t, err)
+		waited[which] = true
+		return len(waited) > 1
+	})
+	must(t, tx.Rollback(t.Context()))
+	if r := <-got; r.n != 1 || r.err != nil {
+		t.Errorf("Receive returns %d messages and %v, want 1", r.n, r.err)
+	}
+	_, err = q.Purge(t.Context())
+	must(t, err)
 }

@@ -14,6 +14,7 @@ import (
 // Codes of errors, https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const (
 	deadlock      = "40P01"
+	lockTimeout   = "55P03"
 	serialization = "40001"
 	readOnly      = "25006"
 	noPermission  = "42501"
@@ -30,9 +31,8 @@ func explain(c *config, err error) error {
 	if err == nil || errors.Is(err, backend.ErrOutcomeUnknown) {
 		return err
 	}
-	var refused interface{ SQLState() string }
-	if errors.As(err, &refused) {
-		return explainCode(c, refused.SQLState(), err)
+	if code := codeOf(err); code != "" {
+		return explainCode(c, code, err)
 	}
 	var notSent unsent
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -46,6 +46,15 @@ func explain(c *config, err error) error {
 	}
 }
 
+// codeOf is the code of an error of the server, or nothing.
+func codeOf(err error) string {
+	var refused interface{ SQLState() string }
+	if errors.As(err, &refused) {
+		return refused.SQLState()
+	}
+	return ""
+}
+
 func explainCode(c *config, code string, err error) error {
 	switch {
 	case code == readOnly:
@@ -57,7 +66,7 @@ func explainCode(c *config, code string, err error) error {
 	case code == diskFull:
 		return fmt.Errorf("%w: the server's disk: %w", backend.ErrFull, err)
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "58"),
-		code == deadlock, code == serialization, code == idleTooLong, code == tooLong, code == "55P03", code == "57014":
+		code == deadlock, code == serialization, code == idleTooLong, code == tooLong, code == lockTimeout, code == "57014":
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	default:
 		return err

@@ -2,10 +2,12 @@
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
 -- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
 -- it gets the same messages, under a lease that begins now; while the queue is paused, under the lease that they have.
+-- SKIP LOCKED waits where a message was changed while it looked, and is being changed again. A claim locks in the order of times and others in that
+-- of ids, so such a wait may be a deadlock: lock_timeout ends it first.
 CREATE OR REPLACE FUNCTION public.delayq_claim(
     p_queue text, p_now bigint, p_limit int, p_lease bigint, p_token bigint, p_floor bigint, p_lease_floor bigint, p_again boolean
 ) RETURNS TABLE (id text, due bigint, seq bigint, attempts int, until bigint, first_push bigint, headers bytea, body bytea)
-LANGUAGE plpgsql ROWS 100 SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off AS $$
+LANGUAGE plpgsql ROWS 100 SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET lock_timeout = '100ms' AS $$
 #variable_conflict use_column
 DECLARE
     t         bigint;
