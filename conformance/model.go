@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // All invariants together: the backend and the reference run the same random operations.
@@ -47,6 +48,7 @@ func modelled(t *testRun) {
 type machine struct {
 	*testRun
 	rt    *rapid.T
+	queue string
 	qs    [2]backend.Queue // of two clients
 	q     backend.Queue    // of the current operation
 	scale int              // of a large batch
@@ -64,9 +66,9 @@ type given struct {
 }
 
 func newMachine(t *testRun, rt *rapid.T, other backend.Backend, n int) *machine {
-	m := &machine{testRun: t, rt: rt}
+	m := &machine{testRun: t, rt: rt, queue: fmt.Sprintf("%s.%d", t.name(), n)}
 	for i, b := range []backend.Backend{t.b, other} {
-		q, err := t.openOn(b, fmt.Sprintf("%s.%d", t.name(), n))
+		q, err := t.openOn(b, m.queue)
 		if err != nil {
 			rt.Fatalf("opening a queue: %v", err)
 		}
@@ -137,7 +139,17 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		actions["pause"] = m.act(m.pauseSome)
 		actions["resume"] = m.act(func(*rand.Rand) { m.resume() })
 	}
+	if r, ok := m.b.(admin.Resharder); ok && !m.has(backend.Ordering) {
+		actions["reshard"] = m.act(func(dice *rand.Rand) { m.reshard(r, 1<<dice.IntN(4)) })
+	}
 	return actions
+}
+
+// reshard changes the number of shards. A queue has some numbers of them at a time, and refuses more.
+func (m *machine) reshard(r admin.Resharder, n int) {
+	if err := r.Reshard(m.ctx, m.queue, n); err != nil && !errors.Is(err, backend.ErrInvalid) {
+		m.rt.Fatalf("changing the number of shards to %d: %v", n, err)
+	}
 }
 
 // act runs an operation through one of the handles. Rapid draws a seed for it: to draw each part of

@@ -52,10 +52,11 @@ func Sweep(d time.Duration) Option {
 // different shards may change places, so the backend lacks [backend.Ordering]; and where wake-ups are
 // lost, messages may be late by [Sweep] times the number of shards.
 //
-// A queue keeps the number that it is first opened with; opened with another number above 1 it goes on
-// with its own. [Backend.Reshard] changes it. A queue without shards, with messages or not, gets its
-// shards when it is opened with some: its messages come, and programs that have it open without Shards
-// get a [backend.InvalidError] for each push.
+// A queue keeps the number that it is first opened with, and [Backend.Reshard] changes it. A program that
+// opens it with another number, or without this option, goes on with the queue's own. A queue without
+// shards, with messages or not, gets its shards when it is opened with some: its messages come, and
+// programs that have it open without shards get a [backend.InvalidError] for each push, until they open it
+// again.
 func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("keyspace.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.

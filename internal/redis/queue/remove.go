@@ -23,9 +23,6 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 		return err
 	}
 	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err == nil && s.Sees != nil {
-		err = s.Sees(ctx)
-	}
 	if err == nil {
 		_, err = s.Purge(ctx)
 	}
@@ -72,13 +69,6 @@ func ExamineQueue(ctx context.Context, b *Backend, queue string) ([]admin.Findin
 	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
-	}
-	if s.Sees != nil {
-		if err := s.Sees(ctx); errors.Is(err, backend.ErrInvalid) {
-			return []admin.Finding{{Severity: admin.Problem, About: "shards", Text: "this program does not see the messages of the queue: " + err.Error(), Remedy: "open the queue with shards"}}, nil
-		} else if err != nil {
-			return nil, err
-		}
 	}
 	paused, until, err := s.Paused(ctx)
 	if err != nil || !paused {

@@ -53,10 +53,6 @@ type Source struct {
 
 	// Reshard changes the number of shards. It is nil for a queue that cannot have any.
 	Reshard func(ctx context.Context, n int) error
-
-	// Sees returns the error of a source that does not see a queue's shards. It is nil where there are
-	// none to be seen.
-	Sees func(ctx context.Context) error
 }
 
 // named returns the source of a handle, which gives each claim a name of its own.

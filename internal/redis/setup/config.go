@@ -93,11 +93,18 @@ func Backend(c Config) *queue.Backend {
 				Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
 			}, stores, name, n)
 		}
+		split := c.Shards > 1
+		if !split {
+			// Where the server does not reply, pushes and claims find out.
+			if split, _ = s.Split(ctx); split && c.Whole {
+				return queue.Source{}, store.ErrSplit
+			}
+		}
 		source := queue.Source{Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}
-		if c.Shards == 1 {
-			source.Messages, source.Claim, source.Count, source.Sees = s, c.Claimer(s), s.Count, s.NotSplit
+		if !split {
+			source.Messages, source.Claim, source.Count = s, c.Claimer(s), s.Count
 			if !c.Whole {
-				source.Reshard = func(ctx context.Context, n int) error { return reshard(ctx, s, n, shards) }
+				source.Reshard = func(ctx context.Context, n int) error { return reshard(ctx, n, shards) }
 			}
 			return source, nil
 		}
@@ -113,14 +120,9 @@ func Backend(c Config) *queue.Backend {
 	return b
 }
 
-// reshard changes the number of shards of a queue that may have none yet.
-func reshard(ctx context.Context, s *store.Store, n int, shards func(ctx context.Context, n int) (*shard.Queue, error)) error {
-	if err := shard.Valid("number of shards", n); err != nil {
-		return err
-	}
-	if err := s.NotSplit(ctx); n == 1 && err == nil {
-		return nil
-	} else if err != nil && !errors.Is(err, store.ErrSplit) {
+// reshard splits a queue that has no shards yet.
+func reshard(ctx context.Context, n int, shards func(ctx context.Context, n int) (*shard.Queue, error)) error {
+	if err := shard.Valid("number of shards", n); n == 1 || err != nil {
 		return err
 	}
 	q, err := shards(ctx, n)

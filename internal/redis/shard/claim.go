@@ -193,6 +193,9 @@ func (q *Queue) maintainOnce() {
 
 func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.Duration, name string) ([]backend.Delivery, error) {
 	c, err := s.Store.Claim(ctx, limit, lease, name)
+	if errors.Is(err, store.ErrSplit) { // an old generation, which is known
+		err = nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.claimed, s.many = false, len(c.Deliveries) >= limit

@@ -84,7 +84,10 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []back
 			return nil, "", err
 		}
 	}
-	shards := q.shards()
+	shards, err := q.current(ctx)
+	if err != nil {
+		return nil, "", err
+	}
 	listings, err := all(shards, func(k int, s *store.Store) (l listing, err error) {
 		l.position = shards[k].position
 		begin := ""
@@ -179,7 +182,10 @@ func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) (page []
 	if err != nil {
 		return nil, "", err
 	}
-	shards := q.shards()
+	shards, err := q.current(ctx)
+	if err != nil {
+		return nil, "", err
+	}
 	type part struct {
 		letters []store.PlacedLetter
 		more    bool
@@ -255,7 +261,11 @@ func (q *Queue) trimOld(ctx context.Context, age time.Duration) (removed int, mo
 		removed int
 		more    bool
 	}
-	parts, err := all(q.shards(), func(_ int, s *store.Store) (p trimmed, err error) {
+	shards, err := q.current(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	parts, err := all(shards, func(_ int, s *store.Store) (p trimmed, err error) {
 		p.removed, p.more, err = s.TrimDead(ctx, backend.Retention{MaxAge: age})
 		return p, err
 	})

@@ -89,22 +89,33 @@ func (q *Queue) shardsLocked() (all []*shard) {
 	return all
 }
 
+// current reads the note, and returns the shards of all generations.
+func (q *Queue) current(ctx context.Context) ([]*shard, error) {
+	_, err := q.refresh(ctx)
+	return q.shards(), err
+}
+
 // byID does something in one generation after the other with those of n items with which it has not
 // succeeded before: with those whose error is next. When all have been asked it looks whether there is
-// a newer one.
+// a newer one. A lease is mostly of the newest, which is asked first.
 func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next error, do func(s *store.Store, places []int) []error) []error {
 	errs, rest := make([]error, n), make([]int, n)
 	for i := range rest {
 		rest[i] = i
 	}
-	asked := -1
+	asked := make(map[int]bool)
 	for {
-		for _, g := range q.generations() {
-			if g.number > asked {
-				asked = g.number
-				g.split(rest, id, errs, do)
-				rest = slices.DeleteFunc(rest, func(i int) bool { return !errors.Is(errs[i], next) })
+		gens := slices.Clone(q.generations())
+		if errors.Is(next, backend.ErrLeaseLost) {
+			slices.Reverse(gens)
+		}
+		for _, g := range gens {
+			if asked[g.number] {
+				continue
 			}
+			asked[g.number] = true
+			g.split(rest, id, errs, do)
+			rest = slices.DeleteFunc(rest, func(i int) bool { return !errors.Is(errs[i], next) })
 			if len(rest) == 0 {
 				return backend.Each(n, func(i int) error { return errs[i] })
 			}
@@ -119,22 +130,6 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 			return backend.Each(n, func(i int) error { return errs[i] })
 		}
 	}
-}
-
-// byLease does something with n leases. Mostly they are of the newest generation.
-func (q *Queue) byLease(n int, id func(i int) string, do func(s *store.Store, places []int) []error) []error {
-	errs, rest := make([]error, n), make([]int, n)
-	for i := range rest {
-		rest[i] = i
-	}
-	for _, g := range slices.Backward(q.generations()) {
-		g.split(rest, id, errs, do)
-		rest = slices.DeleteFunc(rest, func(i int) bool { return !errors.Is(errs[i], backend.ErrLeaseLost) })
-		if len(rest) == 0 {
-			break
-		}
-	}
-	return backend.Each(n, func(i int) error { return errs[i] })
 }
 
 // split has each shard do its part of the items at some places. do returns an error for each, or nil.
@@ -187,14 +182,14 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.byLease(len(ls), func(i int) string { return ls[i].ID }, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
 		return s.Ack(ctx, pick(ls, places))
 	})
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.byLease(len(rs), func(i int) string { return rs[i].ID }, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(rs), func(i int) string { return rs[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
 		return s.Nack(ctx, pick(rs, places))
 	})
 }
@@ -202,7 +197,7 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
-	return ends, q.byLease(len(ls), func(i int) string { return ls[i].ID }, func(s *store.Store, places []int) []error {
+	return ends, q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
 		part, errs := s.Extend(ctx, pick(ls, places), lease)
 		for k, end := range part {
 			ends[places[k]] = end
@@ -213,7 +208,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 // Dead is as in backend.Queue.
 func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return q.byLease(len(bs), func(i int) string { return bs[i].ID }, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(bs), func(i int) string { return bs[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
 		return s.Dead(ctx, pick(bs, places))
 	})
 }
@@ -272,7 +267,11 @@ func all[T any](shards []*shard, do func(k int, s *store.Store) (T, error)) ([]T
 
 // Purge is as in backend.Queue.
 func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
-	counts, err := all(q.shards(), func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
+	shards, err := q.current(ctx)
+	if err != nil {
+		return 0, err
+	}
+	counts, err := all(shards, func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
 	for _, n := range counts {
 		removed += n
 	}
@@ -299,7 +298,11 @@ func (q *Queue) ResumeAll(ctx context.Context) error {
 
 // Paused returns the pause that ends last. A queue is paused as long as one of its shards is.
 func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err error) {
-	pauses, err := all(q.shards(), func(_ int, s *store.Store) (st backend.Stats, err error) {
+	shards, err := q.current(ctx)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	pauses, err := all(shards, func(_ int, s *store.Store) (st backend.Stats, err error) {
 		st.Paused, st.PausedUntil, err = s.Paused(ctx)
 		return st, err
 	})
@@ -309,7 +312,10 @@ func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err e
 
 // Stats is as in backend.Queue. It counts each shard at a moment of its own.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
-	shards := q.shards()
+	shards, err := q.current(ctx)
+	if err != nil {
+		return backend.Stats{}, err
+	}
 	if shards[0].Store != q.base { // it has the activity
 		shards = append(shards, &shard{Store: q.base})
 	}

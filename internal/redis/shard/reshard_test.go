@@ -231,10 +231,14 @@ func TestShardsOfAQueueInUse(t *testing.T) {
 			_, _ = receiveNothing(ctx, q)
 			return note(ctx, t, client) == "4"
 		})
-		if errs := plain.Schedule(ctx, ids(30, 1)); errs == nil || !errors.Is(errs[0], backend.ErrInvalid) {
-			t.Errorf("a push without shards returns %v", errs)
+		redistest.Wants(t, plain.Schedule(ctx, ids(30, 1)), backend.ErrInvalid)
+		if ds, err := receiveNothing(ctx, plain); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a claim without shards returns %d messages and %v", len(ds), err)
 		}
-		redistest.Must(t, openAll(4).Remove(ctx, t.Name()))
+		plain = open(t, openAll(1)) // finds the shards
+		redistest.Must(t, plain.Schedule(ctx, ids(30, 1))...)
+		takeAll(ctx, t, plain, 1)
+		redistest.Must(t, openAll(1).Remove(ctx, t.Name()))
 	})
 }
 
@@ -357,7 +361,7 @@ func TestReshardWhilePaused(t *testing.T) {
 	})
 }
 
-// TestReshardWithoutShards has a backend without shards split a queue, which it does not see any more.
+// TestReshardWithoutShards has a backend without shards split a queue, and follow.
 func TestReshardWithoutShards(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
 		ctx := redistest.Deadline(t)
@@ -371,17 +375,14 @@ func TestReshardWithoutShards(t *testing.T) {
 		if got := note(ctx, t, client); got != "1,8" {
 			t.Errorf("the note is %q", got)
 		}
-		if err := plain.Remove(ctx, t.Name()); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("removing what it does not see: %v", err)
-		}
-		if fs, err := plain.ExamineQueue(ctx, t.Name()); err != nil || len(fs) != 1 || fs[0].About != "shards" {
-			t.Errorf("found %v, %v", fs, err)
-		}
-		b := openAll(2)
-		q := open(t, b)
+		q := open(t, plain)
 		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
-		takeAll(ctx, t, q, 20)
-		redistest.Must(t, b.Remove(ctx, t.Name()))
+		redistest.Must(t, plain.Reshard(ctx, t.Name(), 2))
+		if got := note(ctx, t, client); got != "1,8,2" {
+			t.Errorf("the note is %q", got)
+		}
+		takeAll(ctx, t, open(t, openAll(4)), 20)
+		redistest.Must(t, plain.Remove(ctx, t.Name()))
 	})
 }
 
@@ -397,6 +398,12 @@ func TestOtherClaims(t *testing.T) {
 		if err := zsetpoll.New(client, zsetpoll.Claims(mode)).Reshard(t.Context(), t.Name(), 2); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("resharding: %v", err)
 		}
+		by := zsetpoll.New(client, zsetpoll.Claims(zsetpoll.Script))
+		redistest.Must(t, by.Reshard(t.Context(), t.Name(), 2))
+		if _, err := zsetpoll.New(client, zsetpoll.Claims(mode)).Open(t.Context(), t.Name(), redistest.Silent()); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("opening what is split: %v", err)
+		}
+		redistest.Must(t, by.Remove(t.Context(), t.Name()))
 	}
 }
 

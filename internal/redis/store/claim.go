@@ -11,7 +11,8 @@ import (
 )
 
 // Claim leases up to limit due messages in one script. name tells this claim from all others, so
-// that a repeated one finds the messages that its first try leased.
+// that a repeated one finds the messages that its first try leased. One that finds nothing in a store
+// that takes no new ids returns ErrSplit besides the times.
 func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Claims.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
 	if err != nil {
@@ -41,7 +42,10 @@ func parseClaim(reply any) (c script.Claim, bad []unreadable, err error) {
 	}
 	until := script.MS(r[2])
 	r = r[claimHead:]
-	if len(r) == 0 {
+	switch {
+	case len(r) == 0 && until.IsZero():
+		return c, nil, ErrSplit
+	case len(r) == 0:
 		return c, nil, nil
 	}
 	c.Deliveries = make([]backend.Delivery, 0, len(r)/claimFields)

@@ -17,9 +17,10 @@ import (
 // the newest takes messages with new ids, and the others go on with those that they have. The store of
 // the queue's own name keeps a note of the generations.
 
-// ErrSplit is the error of a push of a new id to a store that takes none any more.
+// ErrSplit is the error of a push of a new id to a store that takes none any more, and of a claim that finds
+// nothing in one.
 var ErrSplit error = &backend.InvalidError{
-	What: "number of shards", Value: "1", Allowed: "the option Shards: the queue is split into shards",
+	What: "number of shards", Value: "1", Allowed: "the option Shards, since another program has split the queue: open it with that, or with claims by script",
 }
 
 // stored is script.Stored, and ErrSplit for 6.
@@ -42,14 +43,8 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 	return note, nil
 }
 
-// NotSplit returns an error that matches ErrSplit where the queue is split into shards.
-func (s *Store) NotSplit(ctx context.Context) error {
-	note, err := s.Note(ctx)
-	if err == nil && note != "" {
-		err = ErrSplit
-	}
-	return err
-}
+// Split reports whether the queue is split into shards.
+func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s.keys.split) }
 
 // FirstNote returns the note of a queue that is to have n shards. Where there is none, it makes one.
 func (s *Store) FirstNote(ctx context.Context, n int) (string, error) { return s.note(ctx, "?", n) }
@@ -85,11 +80,16 @@ func (s *Store) EndPushes(ctx context.Context, forget time.Duration) error {
 
 // Empty reports whether the store has nothing: no messages, and no ids that UniqueFor keeps.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
-	n, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Exists(ctx, s.keys.list...).Result() })
+	there, err := s.exist(ctx, s.keys.list...)
+	return !there && err == nil, err
+}
+
+func (s *Store) exist(ctx context.Context, keys ...string) (bool, error) {
+	n, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Exists(ctx, keys...).Result() })
 	if err != nil {
 		return false, fmt.Errorf("looking for a shard's keys: %w", script.Translate(err))
 	}
-	return n == 0, nil
+	return n > 0, nil
 }
 
 // AllowPushes has the store forget EndPushes, and the note.

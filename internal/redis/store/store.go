@@ -29,7 +29,7 @@ type Store struct {
 	script.Pausing
 	notes  script.Runner  // has the key of the shards too
 	pushes *script.Runner // the same, and waits for the confirmation
-	counts script.Runner  // has the key of the counts too
+	counts script.Runner  // has the keys of the counts and the shards too
 	keys   keys
 }
 
@@ -47,7 +47,7 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 		Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Log: c.Log, Args: []any{k.channel, trigger},
 	}
 	counts := scripts
-	counts.Keys = slices.Concat(k.list, []string{k.counts})
+	counts.Keys = slices.Concat(k.list, []string{k.counts, k.split})
 	notes := scripts
 	notes.Keys = slices.Concat(k.list, []string{k.split})
 	return &Store{

@@ -1,7 +1,8 @@
 -- Leases up to limit due messages. A repeated claim returns the messages that its first try leased.
 -- Messages that a mover left in READY come first, unless others are due before. While ended leases
 -- are to be given back it leases none, and the next event is now. While the queue is paused it leases
--- none either, and what is due is no event before the end of the pause.
+-- none either, and what is due is no event before the end of the pause. Where nothing is leased and
+-- the queue has shards elsewhere, the end of the leases is -1.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, numbers = {}, {}, {}
@@ -65,5 +66,8 @@ out[2] = sooner(head, #ends > 0 and sooner(ends_first, till) or ends_first)
 -- A server that is out of memory refuses: then the sweep looks.
 if later and (left <= 0 or left > head - NOW) then
   redis.pcall('SET', TRIGGER, '1', 'PX', head - NOW)
+end
+if #out == 3 and redis.call('EXISTS', KEYS[12]) == 1 then
+  out[3] = -1
 end
 return out
