@@ -32,6 +32,11 @@ type Traits struct {
 	// multiple of it. 0 is the nanosecond.
 	Resolution time.Duration
 
+	// Disorder is by how much due times may be out of order where [Ordering] is lacking: one worker
+	// that takes one message at a time gets a message before all that are due later by more, unless
+	// wake-ups are lost. 0 is no bound.
+	Disorder time.Duration
+
 	// Sweep bounds how late the store may notice events without a wake-up: a lease that ended, a
 	// head that another process pushed. 0 is at once. It delays hand-outs and counts and never
 	// fencing: a lease is lost when it ends.

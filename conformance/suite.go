@@ -26,6 +26,7 @@ type Check struct {
 	Alone bool
 
 	needs   []backend.Feature // without them the check is skipped
+	ordered bool              // it needs Ordering, or a bound of disorder
 	limited bool              // it needs Harness.Limited
 	lister  bool              // it needs a backend that lists queues
 	begins  bool              // it needs Harness.Begin

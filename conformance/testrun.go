@@ -90,6 +90,9 @@ func (t *testRun) missing(c Check) string {
 			return t.traits.Name + " does not claim " + f.String()
 		}
 	}
+	if c.ordered && !t.has(backend.Ordering) && t.traits.Disorder == 0 {
+		return t.traits.Name + " does not claim " + backend.Ordering.String()
+	}
 	if c.limited && t.Limited == nil {
 		return t.traits.Name + " does not claim a limit of a queue"
 	}

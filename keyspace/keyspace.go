@@ -49,8 +49,8 @@ func Sweep(d time.Duration) Option {
 // Shards splits each queue into n shards, a power of two from 1 to 256; 1 by default. On a Cluster the
 // shards are on all masters, where a queue without shards is on one. A message is in the shard that
 // follows from its id. Everything goes on as on one queue, except for two things: messages of
-// different shards may change places, so the backend lacks [backend.Ordering]; and where wake-ups are
-// lost, messages may be late by [Sweep] times the number of shards.
+// different shards may change places, by a second, so the backend lacks [backend.Ordering]; and where
+// wake-ups are lost, messages may be late by [Sweep] times the number of shards.
 //
 // A queue keeps the number that it is first opened with, and [Backend.Reshard] changes it. A program that
 // opens it with another number, or without this option, goes on with the queue's own. A queue without

@@ -12,6 +12,7 @@ type Store struct {
 	Features     []string `json:"features"`
 	Resolution   Duration `json:"resolution"`
 	Sweep        Duration `json:"sweep"`
+	Disorder     Duration `json:"disorder"`
 	MaxDelay     Duration `json:"max_delay"`
 	MaxBody      int      `json:"max_body"`
 	Leases       string   `json:"leases"`
@@ -54,7 +55,7 @@ const inConnection = "connection"
 // StoreOf describes a store. The caller adds the limits.
 func StoreOf(t backend.Traits) Store {
 	s := Store{
-		Name: t.Name, Features: []string{}, Resolution: Duration(t.Resolution), Sweep: Duration(t.Sweep),
+		Name: t.Name, Features: []string{}, Resolution: Duration(t.Resolution), Sweep: Duration(t.Sweep), Disorder: Duration(t.Disorder),
 		MaxDelay: Duration(t.MaxDelay), MaxBody: t.MaxBody, Leases: "store", AnyName: t.AnyName,
 	}
 	if t.Leases == backend.InConnection {
@@ -82,7 +83,7 @@ func (s *Store) Traits(name string) backend.Traits {
 		named[f] = true
 	}
 	t := backend.Traits{
-		Name: name, Resolution: time.Duration(s.Resolution), Sweep: time.Duration(s.Sweep),
+		Name: name, Resolution: time.Duration(s.Resolution), Sweep: time.Duration(s.Sweep), Disorder: time.Duration(s.Disorder),
 		MaxDelay: time.Duration(s.MaxDelay), MaxBody: s.MaxBody, AnyName: s.AnyName,
 	}
 	if s.Leases == inConnection {

@@ -61,7 +61,7 @@ func (c *Config) SetShards(option string, n int) {
 func (c *Config) Traits() backend.Traits {
 	t := backend.Traits{Name: c.Name, Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: c.Poll}
 	if c.Shards > 1 { // each shard has an order, and is looked at in its turn
-		t.Lacks = t.Lacks.With(backend.Ordering)
+		t.Lacks, t.Disorder = t.Lacks.With(backend.Ordering), shard.Disorder
 		t.Sweep *= time.Duration(c.Shards)
 	}
 	return t

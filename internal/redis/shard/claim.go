@@ -63,7 +63,7 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	claims := make(chan claimed, len(chosen))
 	for _, s := range chosen {
 		q.Calls.Go(func() {
-			ds, err := q.claimFrom(ctx, s.shard, s.limit, lease, name)
+			ds, err := q.claimFrom(ctx, s, lease, name)
 			claims <- claimed{ds, err}
 		})
 	}
@@ -86,6 +86,7 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	if len(c.Deliveries) > 0 {
 		err = nil // the shard is asked again soon
 	}
+	slices.SortStableFunc(c.Deliveries, func(a, b backend.Delivery) int { return a.Due.Compare(b.Due) })
 	c.Now, c.Next = q.next()
 	return c, err
 }
@@ -118,15 +119,21 @@ func (q *Queue) giveBack(ds []backend.Delivery, lease time.Duration) {
 	}
 }
 
-// A share is the part that a shard has in a claim.
+// Disorder is by how much due times of messages of different shards may be out of order.
+const Disorder = time.Second
+
+// A share is the part that a shard has in a claim: up to limit messages that are due up to a time by its
+// server's clock.
 type share struct {
 	*shard
-	limit int
+	latest time.Time
+	limit  int
 }
 
 // choose returns the shards to claim from: those whose first messages are due, the longest due first, as
-// many as limit allows shares for. Where none is due, and once each Poll, it adds one in turn, since a
-// wake-up can be lost.
+// many as limit allows shares for. Messages that are due more than Disorder after the first are left out.
+// Shards of which that is not known are looked at before. Where none is due, and once each Poll, it looks
+// at one in turn, since a wake-up can be lost.
 func (q *Queue) choose(limit int) (chosen []share) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,39 +141,50 @@ func (q *Queue) choose(limit int) (chosen []share) {
 	all := q.shardsLocked()
 	var due []*shard
 	for _, s := range all {
-		if !s.claimed && !s.at.After(now) {
+		switch {
+		case s.claimed || s.at.After(now):
+		case !s.at.After(lookNow):
+			chosen = append(chosen, s.share(time.Time{}, 1))
+		default:
 			due = append(due, s)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
-	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
-		q.looked = now
-		if q.turn++; q.turn%readEvery == 0 && !q.busy {
-			q.busy = true
-			q.Calls.Go(q.maintainOnce)
-		} else if s := inTurn(all, q.turn); s != nil && !slices.Contains(due, s) {
-			due = slices.Insert(due, 0, s)
-		}
+	if len(chosen) > 0 {
+		return chosen
 	}
+	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
 	rest := limit
 	for _, s := range due {
 		least := fewAtLeast
 		if s.many {
 			least = manyAtLeast
 		}
-		if least = min(least, limit); least > rest {
+		if least = min(least, limit); least > rest || s.at.Sub(due[0].at) > Disorder {
 			break
 		}
 		rest -= least
-		s.claimed, s.woken = true, time.Time{}
-		chosen = append(chosen, share{s, least})
+		chosen = append(chosen, s.share(s.serverOf(due[0].at.Add(Disorder)), least))
 	}
 	for i := range chosen { // the rest in equal parts
 		part := rest / (len(chosen) - i)
 		chosen[i].limit += part
 		rest -= part
 	}
+	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
+		q.looked = now
+		if q.turn++; q.turn%readEvery == 0 && !q.busy {
+			q.busy = true
+			q.Calls.Go(q.maintainOnce)
+		} else if s := inTurn(all, q.turn); s != nil {
+			chosen = append(chosen, s.share(time.Time{}, 1))
+		}
+	}
 	return chosen
+}
+
+func (s *shard) share(latest time.Time, limit int) share {
+	s.claimed, s.woken = true, time.Time{}
+	return share{s, latest, limit}
 }
 
 // inTurn returns a shard without a claim, or nil.
@@ -191,14 +209,14 @@ func (q *Queue) maintainOnce() {
 	}
 }
 
-func (q *Queue) claimFrom(ctx context.Context, s *shard, limit int, lease time.Duration, name string) ([]backend.Delivery, error) {
-	c, err := s.Store.Claim(ctx, limit, lease, name)
+func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, name string) ([]backend.Delivery, error) {
+	c, err := s.ClaimUpTo(ctx, s.latest, s.limit, lease, name)
 	if errors.Is(err, store.ErrSplit) { // an old generation, which is known
 		err = nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.claimed, s.many = false, len(c.Deliveries) >= limit
+	s.claimed, s.many = false, len(c.Deliveries) >= s.limit
 	switch {
 	case err != nil:
 		s.at = q.Clock.Now().Add(again)
@@ -225,6 +243,14 @@ func (q *Queue) localTime(server time.Time) time.Time {
 }
 
 func (s *shard) localOf(t time.Time) time.Time { return s.local.Add(t.Sub(s.server)) }
+
+// serverOf returns a time of the server's clock, or the zero time before the first claim.
+func (s *shard) serverOf(t time.Time) time.Time {
+	if s.server.IsZero() {
+		return s.server
+	}
+	return s.server.Add(t.Sub(s.local))
+}
 
 // next returns the time, and when a claim has to look again.
 func (q *Queue) next() (now, next time.Time) {
@@ -260,18 +286,38 @@ func (q *Queue) Woken(channel string, due time.Time) time.Time {
 	}
 	at := lookNow
 	for _, s := range q.shardsLocked() {
-		if s.Channel() != channel {
-			continue
-		}
-		if !due.IsZero() && !s.server.IsZero() {
-			at = s.localOf(due)
-		}
-		if at.Before(s.at) {
-			s.at = at
-		}
-		if s.woken.IsZero() || at.Before(s.woken) {
-			s.woken = at
+		if s.Channel() == channel {
+			if !due.IsZero() && !s.server.IsZero() {
+				at = s.localOf(due)
+			}
+			s.lower(at)
 		}
 	}
 	return at
+}
+
+// lower notes that a message is due at a time of the queue's clock.
+func (s *shard) lower(at time.Time) {
+	if at.Before(s.at) {
+		s.at = at
+	}
+	if s.woken.IsZero() || at.Before(s.woken) {
+		s.woken = at
+	}
+}
+
+// pushed notes messages that this program has pushed, since their wake-ups come later: they may be due
+// before all others. Those with a delay are not.
+func (q *Queue) pushed(s *shard, ms []backend.Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range ms {
+		switch due := ms[i].Due; {
+		case due.IsZero():
+		case s.server.IsZero():
+			s.lower(lookNow)
+		default:
+			s.lower(s.localOf(due))
+		}
+	}
 }

@@ -98,7 +98,7 @@ func (q *Queue) current(ctx context.Context) ([]*shard, error) {
 // byID does something in one generation after the other with those of n items with which it has not
 // succeeded before: with those whose error is next. When all have been asked it looks whether there is
 // a newer one. A lease is mostly of the newest, which is asked first.
-func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next error, do func(s *store.Store, places []int) []error) []error {
+func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next error, do func(s *shard, places []int) []error) []error {
 	errs, rest := make([]error, n), make([]int, n)
 	for i := range rest {
 		rest[i] = i
@@ -133,7 +133,7 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 }
 
 // split has each shard do its part of the items at some places. do returns an error for each, or nil.
-func (g generation) split(places []int, id func(i int) string, errs []error, do func(s *store.Store, places []int) []error) {
+func (g generation) split(places []int, id func(i int) string, errs []error, do func(s *shard, places []int) []error) {
 	parts := make(map[*shard][]int)
 	for _, i := range places {
 		s := g.shards[of(id(i), len(g.shards))]
@@ -142,7 +142,7 @@ func (g generation) split(places []int, id func(i int) string, errs []error, do 
 	var ended sync.WaitGroup
 	for s, places := range parts {
 		part := func() {
-			outcomes := do(s.Store, places)
+			outcomes := do(s, places)
 			for k, i := range places {
 				if errs[i] = nil; outcomes != nil {
 					errs[i] = outcomes[k]
@@ -175,21 +175,24 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if err := q.upToDate(ctx); err != nil {
 		return backend.FailAll(len(ms), err)
 	}
-	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, store.ErrSplit, func(s *store.Store, places []int) []error {
-		return s.Schedule(ctx, pick(ms, places))
+	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, store.ErrSplit, func(s *shard, places []int) []error {
+		part := pick(ms, places)
+		errs := s.Schedule(ctx, part)
+		q.pushed(s, part)
+		return errs
 	})
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
 		return s.Ack(ctx, pick(ls, places))
 	})
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.byID(ctx, len(rs), func(i int) string { return rs[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(rs), func(i int) string { return rs[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
 		return s.Nack(ctx, pick(rs, places))
 	})
 }
@@ -197,7 +200,7 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
-	return ends, q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
+	return ends, q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
 		part, errs := s.Extend(ctx, pick(ls, places), lease)
 		for k, end := range part {
 			ends[places[k]] = end
@@ -208,7 +211,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 // Dead is as in backend.Queue.
 func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return q.byID(ctx, len(bs), func(i int) string { return bs[i].ID }, backend.ErrLeaseLost, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(bs), func(i int) string { return bs[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
 		return s.Dead(ctx, pick(bs, places))
 	})
 }
@@ -230,14 +233,14 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 
 // find does something with the messages of some ids.
 func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, ids []string) []error) []error {
-	return q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
-		return do(s, pick(ids, places))
+	return q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
+		return do(s.Store, pick(ids, places))
 	})
 }
 
 // Reschedule is as in backend.Queue.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
+	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		return s.Reschedule(ctx, pick(ms, places))
 	})
 }
@@ -245,7 +248,7 @@ func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 // Get is as in backend.Queue.
 func (q *Queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
 	infos := make([]backend.MessageInfo, len(ids))
-	return infos, q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *store.Store, places []int) []error {
+	return infos, q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		part, errs := s.Get(ctx, pick(ids, places))
 		for k, info := range part {
 			infos[places[k]] = info

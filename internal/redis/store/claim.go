@@ -14,7 +14,16 @@ import (
 // that a repeated one finds the messages that its first try leased. One that finds nothing in a store
 // that takes no new ids returns ErrSplit besides the times.
 func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Claims.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
+	return s.claim(ctx, min(limit, script.ChunkMessages), script.Delay(lease), name)
+}
+
+// ClaimUpTo is Claim, and leaves out messages that are due later than a time.
+func (s *Store) ClaimUpTo(ctx context.Context, latest time.Time, limit int, lease time.Duration, name string) (script.Claim, error) {
+	return s.claim(ctx, min(limit, script.ChunkMessages), script.Delay(lease), name, latest.UnixMilli())
+}
+
+func (s *Store) claim(ctx context.Context, args ...any) (script.Claim, error) {
+	reply, err := s.Claims.Run(ctx, claimScript, args...)
 	if err != nil {
 		return script.Claim{}, err
 	}

@@ -1,10 +1,11 @@
--- Leases up to limit due messages. A repeated claim returns the messages that its first try leased.
+-- Leases up to limit due messages. A fourth argument leaves out those that are due later, in ms. A repeated claim returns the messages that its first try leased.
 -- Messages that a mover left in READY come first, unless others are due before. While ended leases
 -- are to be given back it leases none, and the next event is now. While the queue is paused it leases
 -- none either, and what is due is no event before the end of the pause. Where nothing is leased and
 -- the queue has shards elsewhere, the end of the leases is -1.
 local function hand_out_due()
-  local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
+  local latest = math.min(NOW, tonumber(ARGV[FIRST + 3] or NOW))
+  local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', latest, 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, numbers = {}, {}, {}
   for i = 1, #page, 2 do
     local score = page[i + 1]
