@@ -237,7 +237,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 // mostGenerations bounds how many a queue has at a time: each is asked for ids that are not in the others.
 const mostGenerations = 8
 
-// newShards bounds how long new shards are paused while a pause of the queue is carried over to them.
+// newShards bounds how long new shards of a queue without a pause are paused while they are made known.
 const newShards = 10 * time.Second
 
 // Reshard has messages with new ids go to n shards. Those that are there stay where they are, and their
@@ -259,8 +259,17 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 			return backend.Invalid("number of generations of shards", len(gens)+1, fmt.Sprintf("up to %d: wait until the messages of one are gone", mostGenerations))
 		}
 		next := generation{newest.number + 1, q.shardsOf(newest.number+1, n)}
-		// Nothing is handed out from them before they have the queue's pause.
-		if err := pauseAll(ctx, next, backend.Pause{For: newShards}); err != nil {
+		// Nothing is handed out from them before they have the queue's pause, and nothing while it lasts if
+		// this program ends before.
+		paused, until, err := newest.shards[0].Paused(ctx)
+		if err != nil {
+			return err
+		}
+		p := backend.Pause{Until: until}
+		if !paused {
+			p = backend.Pause{For: newShards}
+		}
+		if err := pauseAll(ctx, next, p); err != nil {
 			return err
 		}
 		want := noteOf(append(slices.Clone(gens), next))
@@ -275,6 +284,19 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 			return errors.Join(q.carryPause(ctx, newest, next), q.maintain(ctx))
 		}
 	}
+}
+
+// inheritPause gives the first shards the pause that the queue had without them.
+func (q *Queue) inheritPause(ctx context.Context) error {
+	paused, _, err := q.base.Paused(ctx)
+	if err != nil || !paused {
+		return err
+	}
+	gens := q.generations()
+	if err := q.carryPause(ctx, generation{shards: []*shard{{Store: q.base}}}, gens[len(gens)-1]); err != nil || gens[0].number == 0 {
+		return err
+	}
+	return q.base.ResumeAll(ctx) // it is no shard
 }
 
 // carryPause gives new shards the pause of the others, or none. Where another program changes the pause

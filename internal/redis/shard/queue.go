@@ -52,6 +52,10 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
+	split, err := q.base.Split(ctx)
+	if err != nil {
+		return nil, err
+	}
 	note, err := q.base.FirstNote(ctx, n)
 	if err != nil {
 		return nil, err
@@ -61,7 +65,10 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 		return nil, err
 	}
 	q.take(gens, sizes)
-	return q, nil
+	if !split {
+		err = q.inheritPause(ctx)
+	}
+	return q, err
 }
 
 // Channel is where a change of the note is announced.

@@ -361,6 +361,96 @@ func TestReshardWhilePaused(t *testing.T) {
 	})
 }
 
+// TestShardsOfAPausedQueue opens a paused queue, with messages and without, that has no shards yet.
+func TestShardsOfAPausedQueue(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, _ redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		for n := range 2 {
+			plain := open(t, openAll(1))
+			redistest.Must(t, plain.Schedule(ctx, ids(0, n))...)
+			redistest.Must(t, plain.PauseAll(ctx, backend.Pause{}))
+			b := openAll(4)
+			q := open(t, b)
+			redistest.Must(t, q.Schedule(ctx, ids(n, 9))...)
+			if ds, err := receiveNothing(ctx, q); len(ds) > 0 {
+				t.Errorf("a paused queue hands out %v, %v", ds, err)
+			}
+			redistest.Must(t, q.ResumeAll(ctx))
+			if st, err := q.Stats(ctx); err != nil || st.Paused {
+				t.Errorf("Stats returns %+v, %v", st, err)
+			}
+			takeAll(ctx, t, q, n+9)
+			redistest.Must(t, errors.Join(plain.Close(), q.Close()), b.Remove(ctx, t.Name()))
+		}
+	})
+}
+
+// TestReshardStopsHalfWay ends a Reshard of a paused queue when the new shards are known. They are paused
+// as long as the queue is.
+func TestReshardStopsHalfWay(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.SharedRedisCluster(t)
+	b := zsetpoll.New(cluster.Client(t), zsetpoll.Shards(2))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+	client := cluster.Client(t)
+	client.AddHook(&noteStops{size: ":8"})
+	half := zsetpoll.New(client, zsetpoll.Shards(2))
+	t.Cleanup(func() { _ = half.Close() })
+	if err := half.Reshard(ctx, t.Name(), 8); !errors.Is(err, errStopped) {
+		t.Fatalf("Reshard returns %v", err)
+	}
+	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+	st, err := q.Stats(ctx)
+	if err != nil || !st.Paused || !st.PausedUntil.IsZero() || st.Ready != 9 {
+		t.Errorf("Stats returns %+v, %v", st, err)
+	}
+	redistest.Must(t, cluster.Client(t).ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		paused, err := master.Keys(ctx, "delayq:{"+t.Name()+"/*.8.*}:paused").Result()
+		for _, key := range paused {
+			if left := master.TTL(ctx, key).Val(); left >= 0 {
+				t.Errorf("%s ends in %v", key, left)
+			}
+		}
+		return err
+	}))
+	redistest.Must(t, q.ResumeAll(ctx))
+	takeAll(ctx, t, q, 9)
+	redistest.Must(t, b.Remove(ctx, t.Name()))
+}
+
+var errStopped = errors.New("the program has ended")
+
+// noteStops lets no command through once a script has returned a note with shards of a size.
+type noteStops struct {
+	redis.Hook
+	size    string
+	stopped atomic.Bool
+}
+
+func (*noteStops) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*noteStops) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *noteStops) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.stopped.Load() {
+			return errStopped
+		}
+		err := next(ctx, cmd)
+		if script, ok := cmd.(interface{ Text() (string, error) }); ok {
+			if note, _ := script.Text(); strings.HasSuffix(note, h.size) {
+				h.stopped.Store(true)
+			}
+		}
+		return err
+	}
+}
+
 // TestReshardWithoutShards has a backend without shards split a queue, and follow.
 func TestReshardWithoutShards(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
