@@ -407,15 +407,20 @@ func TestReshardStopsHalfWay(t *testing.T) {
 	if err != nil || !st.Paused || !st.PausedUntil.IsZero() || st.Ready != 9 {
 		t.Errorf("Stats returns %+v, %v", st, err)
 	}
+	var pauses atomic.Int64
 	redistest.Must(t, cluster.Client(t).ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		paused, err := master.Keys(ctx, "delayq:{"+t.Name()+"/*.8.*}:paused").Result()
+		paused, err := master.Keys(ctx, "delayq:{"+t.Name()+"/*/8.*}:paused").Result()
 		for _, key := range paused {
+			pauses.Add(1)
 			if left := master.TTL(ctx, key).Val(); left >= 0 {
 				t.Errorf("%s ends in %v", key, left)
 			}
 		}
 		return err
 	}))
+	if n := pauses.Load(); n != 8 {
+		t.Errorf("%d of 8 new shards are paused", n)
+	}
 	redistest.Must(t, q.ResumeAll(ctx))
 	takeAll(ctx, t, q, 9)
 	redistest.Must(t, b.Remove(ctx, t.Name()))
