@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,41 @@ func BenchmarkShards(b *testing.B) {
 			load.OnePass(b)
 		})
 	}
+}
+
+// BenchmarkReshard pushes 2,000 messages a second, with delays of 1 to 60 s, to a queue without shards on a
+// Cluster of three masters, for two minutes. After a quarter of them it gets 16 shards, and after half of
+// them one again. None may come early, twice or not at all.
+//
+//	late-p50-ms late-p99-ms late-max-ms
+func BenchmarkReshard(b *testing.B) {
+	store := zsetpoll.New(testenv.RedisCluster(b).Client(b))
+	b.Cleanup(func() { load.Must(b, store.Close()) })
+	q := open(b, store, "reshard")
+	n, least, most := load.UnlessShort(240_000, 2000), load.LeastDelay(), load.UnlessShort(time.Minute, time.Second)
+	start := time.Now()
+	r := rand.New(rand.NewPCG(1, 2))
+	due := make([]time.Time, n)
+	for i := range due {
+		due[i] = start.Add(time.Duration(i)*load.Interval + least + time.Duration(r.Int64N(int64(most-least))))
+	}
+	t := load.NewTally(due)
+	wait := consume(b, q, t)
+	load.Pace(b, start, n, load.Pushers, func(i int) error {
+		switch i {
+		case n / 4:
+			load.Must(b, store.Reshard(b.Context(), "reshard", 16))
+		case n / 2:
+			load.Must(b, store.Reshard(b.Context(), "reshard", 1))
+		}
+		m := t.Message(i)
+		_, err := q.Push(context.Background(), m.Body, delayq.At(m.Due))
+		return err
+	})
+	wait()
+	t.Outcome().MustHold(b, "resharded")
+	load.ReportQuantiles(b, "late-", t.Outcome().Late)
+	load.OnePass(b)
 }
 
 // processorTimes returns for how many microseconds each master has run.

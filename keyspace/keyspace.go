@@ -11,7 +11,6 @@ import (
 	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/setup"
-	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
@@ -31,7 +30,6 @@ type Option func(*setup.Config)
 func New(client redis.UniversalClient, opts ...Option) *Backend {
 	c := setup.Default("keyspace", client)
 	c.Triggered = true
-	c.Claimer = func(s *store.Store) queue.Claimer { return s.Claim }
 	masters, err := mastersOf(client)
 	c.Reject(err)
 	c.Reject(setup.Apply(&c, opts, "keyspace", "the result of Sweep, Prefix, Shards, WaitReplicas or WaitDisk"))
@@ -54,9 +52,8 @@ func Sweep(d time.Duration) Option {
 //
 // A queue keeps the number that it is first opened with, and [Backend.Reshard] changes it. A program that
 // opens it with another number, or without this option, goes on with the queue's own. A queue without
-// shards, with messages or not, gets its shards when it is opened with some: its messages come, and
-// programs that have it open without shards get a [backend.InvalidError] for each push, until they open it
-// again.
+// shards, with messages or not, gets its shards when it is opened with some. Programs that have it open
+// without shards follow with their next push, or when a claim finds nothing.
 func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("keyspace.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.

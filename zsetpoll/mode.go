@@ -22,13 +22,14 @@ const (
 	Mover
 )
 
-func (m Mode) claimer(s *store.Store) queue.Claimer {
+// claimer is nil for Script.
+func (m Mode) claimer() func(*store.Store) queue.Claimer {
 	switch m {
 	case Arbitrate:
-		return s.Arbitrate
+		return func(s *store.Store) queue.Claimer { return s.Arbitrate }
 	case Mover:
-		return s.MoveAndTake
+		return func(s *store.Store) queue.Claimer { return s.MoveAndTake }
 	default:
-		return s.Claim
+		return nil
 	}
 }

@@ -27,12 +27,11 @@ type Option func(*setup.Config)
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
 	c := setup.Default("zsetpoll", client)
-	c.Claimer = Script.claimer
 	if client == nil {
 		c.Reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
 	c.Reject(setup.Apply(&c, opts, "zsetpoll", "the result of Claims, Poll, Prefix, Shards, WaitReplicas or WaitDisk"))
-	if c.Whole && c.Shards > 1 {
+	if c.Claimer != nil && c.Shards > 1 {
 		c.Reject(backend.Invalid("zsetpoll.Shards", c.Shards, "1 where Claims is not Script"))
 	}
 	return &Backend{queues: setup.Backend(c), traits: c.Traits()}
@@ -49,10 +48,10 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
-// Reshard changes the number of shards of a queue, while programs push to it and take from it. All of
-// them have it open with [Shards] of 2 or more; the number does not matter. From then on messages with new ids go to n new shards. Those that
-// are there stay where they are, and the old shards end with the last of them, dead letters and ids that
-// UniqueFor keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
+// Reshard changes the number of shards of a queue, while programs push to it and take from it, with the
+// option [Shards] or without. From then on messages with new ids go to n new shards. Those that are there
+// stay where they are, and the old shards end with the last of them, dead letters and ids that UniqueFor
+// keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
 // the programs that have the queue open. n is a power of two from 1 to 256.
 func (b *Backend) Reshard(ctx context.Context, queueName string, n int) error {
 	return queue.Reshard(ctx, b.queues, queueName, n)
@@ -64,7 +63,7 @@ func Claims(m Mode) Option {
 		if m < Script || m > Mover {
 			c.Reject(backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover"))
 		}
-		c.Claimer, c.Whole = m.claimer, m != Script
+		c.Claimer = m.claimer()
 	}
 }
 
@@ -83,9 +82,9 @@ func Poll(d time.Duration) Option {
 //
 // A queue keeps the number that it is first opened with, and [Backend.Reshard] changes it. A program that
 // opens it with another number, or without this option, goes on with the queue's own. A queue without
-// shards, with messages or not, gets its shards when it is opened with some: its messages come, and
-// programs that have it open without shards get a [backend.InvalidError] for each push, until they open it
-// again.
+// shards, with messages or not, gets its shards when it is opened with some. Programs that have it open
+// without shards follow with their next push, or when a claim finds nothing. Claims other than
+// [Script] cannot: there they return a [backend.InvalidError].
 func Shards(n int) Option { return func(c *setup.Config) { c.SetShards("zsetpoll.Shards", n) } }
 
 // Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.

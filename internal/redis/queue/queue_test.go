@@ -39,7 +39,6 @@ var (
 func config(client redis.UniversalClient) setup.Config {
 	c := setup.Default("test", client)
 	c.SetPoll("poll", time.Minute)
-	c.Claimer = func(s *store.Store) queue.Claimer { return s.Claim }
 	return c
 }
 

@@ -22,5 +22,5 @@ func NewClaim(reply any, n int) (c Claim, values []any, ok bool) {
 	if !ok || len(values) < n {
 		return c, nil, false
 	}
-	return Claim{Now: US(values[0]), Next: MS(values[1])}, values, true
+	return Claim{Now: US(values[0]), Next: MSOrNone(values[1])}, values, true
 }

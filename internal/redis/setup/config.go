@@ -24,10 +24,7 @@ type Config struct {
 	Confirm script.Confirmation // replicas or disks that a push waits for
 	Shards  int                 // of each queue; a power of two
 
-	// Whole says that the Claimer is for queues of one shard.
-	Whole bool
-
-	// Claimer chooses how a queue's messages are claimed.
+	// Claimer chooses how a queue's messages are claimed, without shards. It is nil for a script.
 	Claimer func(*store.Store) queue.Claimer
 }
 
@@ -86,29 +83,19 @@ func Backend(c Config) *queue.Backend {
 		if err := s.CanConfirm(ctx); err != nil {
 			return queue.Source{}, err
 		}
-		shards := func(ctx context.Context, n int) (*shard.Queue, error) {
-			return shard.New(ctx, shard.Config{
-				Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
-				Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
-				Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
-			}, stores, name, n)
-		}
-		split := c.Shards > 1
-		if !split {
-			// Where the server does not reply, pushes and claims find out.
-			if split, _ = s.Split(ctx); split && c.Whole {
+		source := queue.Source{Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}
+		if c.Claimer != nil {
+			if split, _ := s.Split(ctx); split { // where the server does not reply, pushes find out
 				return queue.Source{}, store.ErrSplit
 			}
-		}
-		source := queue.Source{Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}
-		if !split {
 			source.Messages, source.Claim, source.Count = s, c.Claimer(s), s.Count
-			if !c.Whole {
-				source.Reshard = func(ctx context.Context, n int) error { return reshard(ctx, n, shards) }
-			}
 			return source, nil
 		}
-		q, err := shards(ctx, c.Shards)
+		q, err := shard.New(ctx, shard.Config{
+			Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
+			Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
+			Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
+		}, stores, name, c.Shards)
 		if err != nil {
 			return queue.Source{}, err
 		}
@@ -118,18 +105,6 @@ func Backend(c Config) *queue.Backend {
 	}
 	b = queue.NewBackend(c.Config)
 	return b
-}
-
-// reshard splits a queue that has no shards yet.
-func reshard(ctx context.Context, n int, shards func(ctx context.Context, n int) (*shard.Queue, error)) error {
-	if err := shard.Valid("number of shards", n); n == 1 || err != nil {
-		return err
-	}
-	q, err := shards(ctx, n)
-	if err != nil {
-		return err
-	}
-	return q.Reshard(ctx, n)
 }
 
 // Apply applies options to a configuration, and returns the error of a nil option. The error names

@@ -59,6 +59,15 @@ type claimed struct {
 // Claim leases messages of the shards whose first messages were due first, up to limit in all. Messages
 // of a shard that takes too long are given back when they come.
 func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name string) (c script.Claim, err error) {
+	if s := q.whole(); s != nil {
+		c, err = s.Claim(ctx, limit, lease, name)
+		if !errors.Is(err, store.ErrSplit) {
+			return c, err
+		}
+		if _, err = q.refresh(ctx); err != nil {
+			return c, err
+		}
+	}
 	chosen := q.choose(limit)
 	claims := make(chan claimed, len(chosen))
 	for _, s := range chosen {
@@ -273,11 +282,14 @@ func (q *Queue) next() (now, next time.Time) {
 }
 
 // lookNow is before every due time, and is not the zero time.
-var lookNow = time.Unix(0, 1)
+var lookNow = backend.EarliestDue.Add(-time.Hour)
 
 // Woken notes a wake-up of a shard, and returns its due time by the queue's clock. On the queue's own
 // channel it reads the note.
 func (q *Queue) Woken(channel string, due time.Time) time.Time {
+	if q.whole() != nil {
+		return due
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if channel == q.base.Channel() && !q.busy && !due.After(time.UnixMilli(0)) {

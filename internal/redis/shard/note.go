@@ -43,6 +43,24 @@ func noteOf(gens []generation) string {
 	return strings.Join(parts, ",")
 }
 
+// begin splits a queue into n shards, if it has none yet, and takes over its note. first says that it has
+// none: then the shards get the pause that the queue has without them.
+func (q *Queue) begin(ctx context.Context, n int, first bool) error {
+	note, err := q.base.FirstNote(ctx, n)
+	if err != nil {
+		return err
+	}
+	gens, sizes, err := parseNote(note)
+	if err != nil {
+		return err
+	}
+	q.take(gens, sizes)
+	if !first {
+		return nil
+	}
+	return q.inheritPause(ctx)
+}
+
 // generations returns those that are known, the oldest first.
 func (q *Queue) generations() []generation {
 	q.mu.Lock()
@@ -66,7 +84,7 @@ func (q *Queue) upToDate(ctx context.Context) error {
 	q.mu.Lock()
 	recent := time.Since(q.read) < readAgain
 	q.mu.Unlock()
-	if recent {
+	if recent || q.whole() != nil { // the store itself refuses a push then
 		return nil
 	}
 	_, err := q.refresh(ctx)
@@ -85,6 +103,9 @@ func (q *Queue) refresh(ctx context.Context) (news bool, err error) {
 // adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
 // messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
+	if note == "" && q.whole() != nil {
+		return false, nil
+	}
 	for {
 		var gens []generation
 		var sizes []int
@@ -248,6 +269,14 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 	}
 	if err := q.maintain(ctx); err != nil {
 		return err
+	}
+	if q.whole() != nil {
+		if n == 1 {
+			return nil
+		}
+		if err := q.begin(ctx, n, true); err != nil {
+			return err
+		}
 	}
 	for {
 		gens := q.generations()

@@ -46,29 +46,33 @@ type Config struct {
 	Follow func(channel string) // has them woken by one more channel
 }
 
-// New returns the queue of a name, whose store notes its shards. Where it has none yet, it gets n.
+// New returns the queue of a name, whose store notes its shards. Where it has none yet, it gets n. With 1 it
+// goes on without, and is the one store until a push or a claim finds out that another program has split
+// the queue.
 func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
 	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
+	q.take([]generation{{number: 0}}, []int{1})
 	split, err := q.base.Split(ctx)
-	if err != nil {
+	switch {
+	case n == 1 && (err != nil || !split): // where the server does not reply, the calls find out
+		return q, nil
+	case err != nil:
 		return nil, err
 	}
-	note, err := q.base.FirstNote(ctx, n)
-	if err != nil {
-		return nil, err
+	return q, q.begin(ctx, n, !split)
+}
+
+// whole returns the store of a queue without shards, or nil.
+func (q *Queue) whole() *store.Store {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.gens) == 1 && q.gens[0].number == 0 {
+		return q.base
 	}
-	gens, sizes, err := parseNote(note)
-	if err != nil {
-		return nil, err
-	}
-	q.take(gens, sizes)
-	if !split {
-		err = q.inheritPause(ctx)
-	}
-	return q, err
+	return nil
 }
 
 // Channel is where a change of the note is announced.
@@ -96,9 +100,11 @@ func (q *Queue) shardsLocked() (all []*shard) {
 	return all
 }
 
-// current reads the note, and returns the shards of all generations.
-func (q *Queue) current(ctx context.Context) ([]*shard, error) {
-	_, err := q.refresh(ctx)
+// current reads the note, if there is one, and returns the shards of all generations.
+func (q *Queue) current(ctx context.Context) (all []*shard, err error) {
+	if q.whole() == nil {
+		_, err = q.refresh(ctx)
+	}
 	return q.shards(), err
 }
 
@@ -127,6 +133,9 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 				return backend.Each(n, func(i int) error { return errs[i] })
 			}
 		}
+		if q.whole() != nil && !errors.Is(next, store.ErrSplit) {
+			return backend.Each(n, func(i int) error { return errs[i] })
+		}
 		news, err := q.refresh(ctx)
 		if err != nil {
 			for _, i := range rest {
@@ -141,6 +150,10 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 
 // split has each shard do its part of the items at some places. do returns an error for each, or nil.
 func (g generation) split(places []int, id func(i int) string, errs []error, do func(s *shard, places []int) []error) {
+	if len(g.shards) == 1 {
+		g.shards[0].part(places, errs, do)
+		return
+	}
 	parts := make(map[*shard][]int)
 	for _, i := range places {
 		s := g.shards[of(id(i), len(g.shards))]
@@ -148,21 +161,22 @@ func (g generation) split(places []int, id func(i int) string, errs []error, do 
 	}
 	var ended sync.WaitGroup
 	for s, places := range parts {
-		part := func() {
-			outcomes := do(s, places)
-			for k, i := range places {
-				if errs[i] = nil; outcomes != nil {
-					errs[i] = outcomes[k]
-				}
-			}
-		}
 		if len(parts) == 1 {
-			part()
+			s.part(places, errs, do)
 			return
 		}
-		ended.Go(part)
+		ended.Go(func() { s.part(places, errs, do) })
 	}
 	ended.Wait()
+}
+
+func (s *shard) part(places []int, errs []error, do func(s *shard, places []int) []error) {
+	outcomes := do(s, places)
+	for k, i := range places {
+		if errs[i] = nil; outcomes != nil {
+			errs[i] = outcomes[k]
+		}
+	}
 }
 
 // pick returns the items at some places.
@@ -295,6 +309,9 @@ func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
 		if err != nil {
 			return err
 		}
+		if q.whole() != nil {
+			return nil
+		}
 		if news, err := q.refresh(ctx); err != nil || !news {
 			return err
 		}
@@ -322,6 +339,9 @@ func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err e
 
 // Stats is as in backend.Queue. It counts each shard at a moment of its own.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
+	if s := q.whole(); s != nil {
+		return s.Stats(ctx)
+	}
 	shards, err := q.current(ctx)
 	if err != nil {
 		return backend.Stats{}, err
