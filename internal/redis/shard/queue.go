@@ -56,11 +56,11 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 	}
 	q.take([]generation{{number: 0}}, []int{1})
 	split, err := q.base.Split(ctx)
-	switch {
-	case n == 1 && (err != nil || !split): // where the server does not reply, the calls find out
-		return q, nil
-	case err != nil:
-		return nil, err
+	if n == 1 && err != nil { // the calls find out when the server replies
+		split, err = false, nil
+	}
+	if err != nil || n == 1 && !split {
+		return q, err
 	}
 	return q, q.begin(ctx, n, !split)
 }
