@@ -33,6 +33,7 @@ var full = []suite{
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson|sqlite|postgres)$/^due=now$", "3x", "15m"},
 	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
+	{"bench", "^BenchmarkShards$", "1x", "20m"},
 	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
 	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "15m"},

@@ -7,15 +7,24 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// A model has the costs of a shard of one backend.
+// A model has the costs of a server of one backend.
 type model struct {
 	name, means string
 	bytes       float64 // a pending message, 0 where that was not measured
-	// seconds of the shard for a message, when so many wait there
+	// seconds of the server for a message, when so many wait there
 	cost     func(pending float64) float64
-	cores    int // of a shard
-	replicas int // of a shard, or -1 for those that the load asks for
+	parts    float64 // that the messages lie in, which a server has whole; 0 for as many as one likes
+	cores    int     // of a server
+	replicas int     // of a server, or -1 for those that the load asks for
 	checks   []point
+}
+
+// share is the part of the messages that the busiest of so many servers has.
+func (m model) share(servers float64) float64 {
+	if m.parts == 0 {
+		return 1 / servers
+	}
+	return math.Ceil(m.parts/servers) / m.parts
 }
 
 // A point was measured, and the model was not fitted to it.
@@ -29,6 +38,9 @@ func fit(f *raw.File) (models []model) {
 	for _, store := range []string{"zsetpoll-script", "keyspace", "redisson"} {
 		if m, ok := redisModel(f, store); ok {
 			models = append(models, m)
+			if m, ok := shardedModel(f, m); ok && store == "zsetpoll-script" {
+				models = append(models, m)
+			}
 		}
 	}
 	if m, ok := memoryModel(f); ok {
@@ -73,7 +85,7 @@ func redisModel(f *raw.File, store string) (model, bool) {
 	}
 	m := model{
 		name: store, cores: 1, replicas: -1,
-		means: "a shard is a Redis server with one core and its replicas. Bytes by 100,000 pending, cost by 1,000 and 100,000.",
+		means: "a server is a Redis with one core, and has replicas. Bytes by 100,000 pending, cost by 1,000 and 100,000.",
 		bytes: l.at(line(100_000), "B/pending"),
 		cost:  logarithmic(1e3, cost(1_000), 1e5, cost(100_000)),
 	}
@@ -85,13 +97,28 @@ func redisModel(f *raw.File, store string) (model, bool) {
 	return m, !l.missing
 }
 
+// shardedModel is for one queue whose shards lie on all servers, from the costs without shards.
+func shardedModel(f *raw.File, whole model) (model, bool) {
+	l := &lookup{file: f}
+	dearer := func(shards int) float64 {
+		const unit = "redis-us/msg"
+		return l.at(fmt.Sprintf("BenchmarkShards/shards=%d", shards), unit) / l.at("BenchmarkShards/shards=1", unit)
+	}
+	m := whole
+	m.name, m.parts = "zsetpoll, one queue", 256
+	m.means = fmt.Sprintf("as zsetpoll-script, for one queue of 256 shards. A message costs %.2f times as much as without, measured with 64 shards on three servers.", dearer(64))
+	m.cost = func(pending float64) float64 { return dearer(64) * whole.cost(pending) }
+	m.checks = []point{{"times the cost without shards, of 16", dearer(64), dearer(16)}}
+	return m, !l.missing
+}
+
 func memoryModel(f *raw.File) (model, bool) {
 	const body = 100
 	l := &lookup{file: f}
 	const depth, footprint = "BenchmarkDepth/backend=memory/due=now", "BenchmarkFootprint/backend=memory/pending="
 	m := model{
 		name: "memory", cores: 1,
-		means: "a shard is a process, which forgets all when it ends. Bytes by 1,000,000 pending, cost by 1,000 and 100,000.",
+		means: "a server is a process, which forgets all when it ends. Bytes by 1,000,000 pending, cost by 1,000 and 100,000.",
 		bytes: body + l.at(footprint+"1000000", "overhead-B/msg"),
 		cost:  logarithmic(1e3, l.at(depth, "ns/msg-at-1k")/1e9, 1e5, l.at(depth, "ns/msg-at-100k")/1e9),
 	}
@@ -108,7 +135,7 @@ func rabbitModel(f *raw.File) (model, bool) {
 	push, drain := l.at("BenchmarkRabbitPush", "go-msgs/s"), l.at("BenchmarkRabbitDrain", "go-msgs/s")
 	m := model{
 		name: "rabbitmq", cores: max(1, f.Machine.Cores), replicas: 2,
-		means: "a shard is a broker on a machine like the measured one, with two more that keep quorum; measured was one alone, which " +
+		means: "a server is a broker on a machine like the measured one, with two more that keep quorum; measured was one alone, which " +
 			"shared its processors with the clients. Bytes of memory by 10,000 pending, before they are on disk alone.",
 		bytes: l.at("BenchmarkPending/backend=rabbitmq/pending=10000", "B/pending"),
 		cost:  func(float64) float64 { return 1/push + 1/drain },
