@@ -95,7 +95,6 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	if len(c.Deliveries) > 0 {
 		err = nil // the shard is asked again soon
 	}
-	slices.SortStableFunc(c.Deliveries, func(a, b backend.Delivery) int { return a.Due.Compare(b.Due) })
 	c.Now, c.Next = q.next()
 	return c, err
 }

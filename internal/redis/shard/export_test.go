@@ -2,4 +2,4 @@ package shard
 
 import "time"
 
-func init() { settled = time.Second } // so that tests need not wait
+func init() { settled, wholeFor = time.Second, time.Second } // so that tests need not wait

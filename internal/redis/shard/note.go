@@ -79,16 +79,44 @@ const (
 // replicas of its masters know that it refuses pushes: a failover does not take that back.
 var settled = 15 * time.Second
 
-// upToDate reads the note where it was read long ago.
-func (q *Queue) upToDate(ctx context.Context) error {
+// wholeFor is how long a queue counts as one without shards, for calls that its store does not refuse.
+var wholeFor = time.Minute
+
+// upToDate reads the note where it was read so long ago.
+func (q *Queue) upToDate(ctx context.Context, age time.Duration) error {
 	q.mu.Lock()
-	recent := time.Since(q.read) < readAgain
+	recent := time.Since(q.read) < age
 	q.mu.Unlock()
-	if recent || q.whole() != nil { // the store itself refuses a push then
+	if recent {
 		return nil
 	}
-	_, err := q.refresh(ctx)
+	_, err := q.news(ctx)
 	return err
+}
+
+// plain returns the store of a queue without shards, or nil.
+func (q *Queue) plain(ctx context.Context) *store.Store {
+	if q.whole() != nil {
+		_ = q.upToDate(ctx, wholeFor) // the store gives the call an error too
+	}
+	return q.whole()
+}
+
+// news is refresh, and spares a queue without shards the right to read a note.
+func (q *Queue) news(ctx context.Context) (bool, error) {
+	if s := q.whole(); s != nil {
+		split, err := s.Split(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !split {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.read = time.Now()
+			return false, nil
+		}
+	}
+	return q.refresh(ctx)
 }
 
 // refresh reads the note, and reports whether there are generations that were not known.

@@ -100,11 +100,9 @@ func (q *Queue) shardsLocked() (all []*shard) {
 	return all
 }
 
-// current reads the note, if there is one, and returns the shards of all generations.
-func (q *Queue) current(ctx context.Context) (all []*shard, err error) {
-	if q.whole() == nil {
-		_, err = q.refresh(ctx)
-	}
+// current reads the note, and returns the shards of all generations.
+func (q *Queue) current(ctx context.Context) ([]*shard, error) {
+	_, err := q.news(ctx)
 	return q.shards(), err
 }
 
@@ -193,8 +191,10 @@ func pick[T any](items []T, places []int) []T {
 
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	if err := q.upToDate(ctx); err != nil {
-		return backend.FailAll(len(ms), err)
+	if q.whole() == nil { // which refuses pushes itself
+		if err := q.upToDate(ctx, readAgain); err != nil {
+			return backend.FailAll(len(ms), err)
+		}
 	}
 	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, store.ErrSplit, func(s *shard, places []int) []error {
 		part := pick(ms, places)
@@ -254,6 +254,7 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 
 // find does something with the messages of some ids.
 func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, ids []string) []error) []error {
+	q.plain(ctx)
 	return q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		return do(s.Store, pick(ids, places))
 	})
@@ -261,6 +262,7 @@ func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, 
 
 // Reschedule is as in backend.Queue.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	q.plain(ctx)
 	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		return s.Reschedule(ctx, pick(ms, places))
 	})
@@ -268,6 +270,7 @@ func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 
 // Get is as in backend.Queue.
 func (q *Queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	q.plain(ctx)
 	infos := make([]backend.MessageInfo, len(ids))
 	return infos, q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		part, errs := s.Get(ctx, pick(ids, places))
@@ -309,10 +312,7 @@ func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
 		if err != nil {
 			return err
 		}
-		if q.whole() != nil {
-			return nil
-		}
-		if news, err := q.refresh(ctx); err != nil || !news {
+		if news, err := q.news(ctx); err != nil || !news {
 			return err
 		}
 	}
@@ -339,7 +339,7 @@ func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err e
 
 // Stats is as in backend.Queue. It counts each shard at a moment of its own.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
-	if s := q.whole(); s != nil {
+	if s := q.plain(ctx); s != nil {
 		return s.Stats(ctx)
 	}
 	shards, err := q.current(ctx)

@@ -202,7 +202,7 @@ func TestShardsOfAQueueInUse(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
 		ctx := redistest.Deadline(t)
 		plain := open(t, openAll(1))
-		pusher := open(t, openAll(1))
+		pusher, reader, pauser := open(t, openAll(1)), open(t, openAll(1)), open(t, openAll(1))
 		redistest.Must(t, plain.Schedule(ctx, ids(0, 10))...)
 		q := open(t, openAll(4))
 		if got := note(ctx, t, client); got != "1,4" {
@@ -212,9 +212,19 @@ func TestShardsOfAQueueInUse(t *testing.T) {
 		redistest.Wants(t, q.Schedule(ctx, ids(0, 10)), backend.ErrDuplicate)
 		redistest.Must(t, q.Schedule(ctx, ids(10, 10))...)
 		redistest.Must(t, q.Cancel(ctx, []string{"3", "13"})...)
+		redistest.Must(t, pauser.PauseAll(ctx, backend.Pause{}))
+		if ds, err := receiveNothing(ctx, q); len(ds) > 0 {
+			t.Errorf("a paused queue hands out %v, %v", ds, err)
+		}
+		redistest.Must(t, pauser.ResumeAll(ctx))
 		if st, err := q.Stats(ctx); err != nil || st.Ready != 18 {
 			t.Errorf("there are %d messages, and %v", st.Ready, err)
 		}
+		redistest.Await(t, "a program that only reads to find the shards", func() bool {
+			st, err := reader.Stats(ctx)
+			return err == nil && st.Ready == 18
+		})
+		redistest.Wants(t, reader.Cancel(ctx, []string{"unknown"}), backend.ErrNotFound)
 		var peeked []string
 		for _, page := range redistest.Pages(ctx, t, q.Peek, 3) {
 			for _, p := range page {
