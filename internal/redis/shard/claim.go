@@ -64,7 +64,7 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 		if !errors.Is(err, store.ErrSplit) {
 			return c, err
 		}
-		if _, err = q.refresh(ctx); err != nil {
+		if err = q.refresh(ctx); err != nil {
 			return c, err
 		}
 	}

@@ -90,8 +90,7 @@ func (q *Queue) upToDate(ctx context.Context, age time.Duration) error {
 	if recent {
 		return nil
 	}
-	_, err := q.news(ctx)
-	return err
+	return q.follow(ctx)
 }
 
 // plain returns the store of a queue without shards, or nil.
@@ -102,52 +101,53 @@ func (q *Queue) plain(ctx context.Context) *store.Store {
 	return q.whole()
 }
 
-// news is refresh, and spares a queue without shards the right to read a note.
-func (q *Queue) news(ctx context.Context) (bool, error) {
+// follow is refresh, and spares a queue without shards the right to read a note.
+func (q *Queue) follow(ctx context.Context) error {
 	if s := q.whole(); s != nil {
 		split, err := s.Split(ctx)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !split {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			q.read = time.Now()
-			return false, nil
+			return nil
 		}
 	}
 	return q.refresh(ctx)
 }
 
-// refresh reads the note, and reports whether there are generations that were not known.
-func (q *Queue) refresh(ctx context.Context) (news bool, err error) {
+// refresh reads the note.
+func (q *Queue) refresh(ctx context.Context) error {
 	note, err := q.base.Note(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	return q.adopt(ctx, note)
 }
 
 // adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
 // messages, or that are newer than all others: they are added to it.
-func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
+func (q *Queue) adopt(ctx context.Context, note string) (err error) {
 	if note == "" && q.whole() != nil {
-		return false, nil
+		return nil
 	}
 	for {
 		var gens []generation
 		var sizes []int
 		if note != "" {
 			if gens, sizes, err = parseNote(note); err != nil {
-				return false, err
+				return err
 			}
 		}
 		missing, err := q.missing(ctx, gens)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if missing == nil {
-			return q.take(gens, sizes), nil
+			q.take(gens, sizes)
+			return nil
 		}
 		for i := range gens {
 			gens[i].shards = make([]*shard, sizes[i]) // for their number alone
@@ -155,7 +155,7 @@ func (q *Queue) adopt(ctx context.Context, note string) (news bool, err error) {
 		gens = append(gens, missing...)
 		slices.SortFunc(gens, func(a, b generation) int { return a.number - b.number })
 		if note, err = q.base.ChangeNote(ctx, note, noteOf(gens)); err != nil {
-			return false, err
+			return err
 		}
 	}
 }
@@ -190,9 +190,13 @@ func (g generation) empty(ctx context.Context) (bool, error) {
 }
 
 // take makes the generations those of the queue.
-func (q *Queue) take(gens []generation, sizes []int) (news bool) {
+func (q *Queue) take(gens []generation, sizes []int) {
 	var channels []string
 	q.mu.Lock()
+	if n := len(q.gens); n > 0 && q.gens[n-1].number > gens[len(gens)-1].number { // another call has read it later
+		q.mu.Unlock()
+		return
+	}
 	for i := range gens {
 		at := slices.IndexFunc(q.gens, func(g generation) bool { return g.number == gens[i].number })
 		if at >= 0 {
@@ -212,7 +216,6 @@ func (q *Queue) take(gens []generation, sizes []int) (news bool) {
 	for _, channel := range channels {
 		q.Follow(channel)
 	}
-	return channels != nil
 }
 
 func (q *Queue) shardsOf(number, n int) (shards []*shard) {
@@ -228,7 +231,7 @@ func (q *Queue) shardsOf(number, n int) (shards []*shard) {
 // maintain reads the note, and ends generations that have no messages any more. Any program that has the
 // queue open does so, once in a while.
 func (q *Queue) maintain(ctx context.Context) error {
-	if _, err := q.refresh(ctx); err != nil {
+	if err := q.refresh(ctx); err != nil {
 		return err
 	}
 	gens := q.generations()
@@ -279,8 +282,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 			return err
 		}
 	}
-	_, err = q.adopt(ctx, note)
-	return err
+	return q.adopt(ctx, note)
 }
 
 // mostGenerations bounds how many a queue has at a time: each is asked for ids that are not in the others.
@@ -334,7 +336,7 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := q.adopt(ctx, note); err != nil {
+		if err := q.adopt(ctx, note); err != nil {
 			return err
 		}
 		if note == want {

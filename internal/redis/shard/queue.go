@@ -102,7 +102,7 @@ func (q *Queue) shardsLocked() (all []*shard) {
 
 // current reads the note, and returns the shards of all generations.
 func (q *Queue) current(ctx context.Context) ([]*shard, error) {
-	_, err := q.news(ctx)
+	err := q.follow(ctx)
 	return q.shards(), err
 }
 
@@ -134,13 +134,14 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 		if q.whole() != nil && !errors.Is(next, store.ErrSplit) {
 			return backend.Each(n, func(i int) error { return errs[i] })
 		}
-		news, err := q.refresh(ctx)
+		err := q.refresh(ctx)
 		if err != nil {
 			for _, i := range rest {
 				errs[i] = err
 			}
 		}
-		if !news {
+		// Another call may have found the news.
+		if err != nil || !slices.ContainsFunc(q.generations(), func(g generation) bool { return !asked[g.number] }) {
 			return backend.Each(n, func(i int) error { return errs[i] })
 		}
 	}
@@ -307,12 +308,14 @@ func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 
 // PauseAll is as in backend.Queue. After an error some shards may be paused.
 func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
-	for {
-		_, err := all(q.shards(), func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+	for shards := q.shards(); ; {
+		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
 		if err != nil {
 			return err
 		}
-		if news, err := q.news(ctx); err != nil || !news {
+		paused := shards
+		shards, err = q.current(ctx)
+		if err != nil || !slices.ContainsFunc(shards, func(s *shard) bool { return !slices.Contains(paused, s) }) {
 			return err
 		}
 	}
