@@ -78,7 +78,7 @@ func Poll(d time.Duration) Option {
 // shards are on all masters, where a queue without shards is on one. A message is in the shard that
 // follows from its id. Everything goes on as on one queue, except for two things: messages of
 // different shards may change places, by a second, so the backend lacks [backend.Ordering]; and where
-// wake-ups are lost, messages may be late by [Poll] times the number of shards.
+// wake-ups are lost, messages may be late by 1.25 times [Poll] for each shard.
 //
 // A queue keeps the number that it is first opened with, and [Backend.Reshard] changes it. A program that
 // opens it with another number, or without this option, goes on with the queue's own. A queue without

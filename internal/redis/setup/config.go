@@ -59,7 +59,7 @@ func (c *Config) Traits() backend.Traits {
 	t := backend.Traits{Name: c.Name, Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: c.Poll}
 	if c.Shards > 1 { // each shard has an order, and is looked at in its turn
 		t.Lacks, t.Disorder = t.Lacks.With(backend.Ordering), shard.Disorder
-		t.Sweep *= time.Duration(c.Shards)
+		t.Sweep = shard.Sweep(c.Poll, c.Shards)
 	}
 	return t
 }

@@ -25,6 +25,7 @@ type shard struct {
 	position
 
 	at      time.Time // when to claim from it; far ahead where nothing waits
+	rest    time.Time // until when it is left alone after an error
 	woken   time.Time // the same, of wake-ups since the claim began that is under way; zero for none
 	claimed bool      // a claim is under way
 	many    bool      // the last claim got as many messages as it asked for
@@ -49,6 +50,9 @@ const (
 
 	// again is how long a shard is left alone after an error.
 	again = 100 * time.Millisecond
+
+	// soon is by how much the clocks of a master and of this process may be told wrong.
+	soon = 10 * time.Millisecond
 )
 
 type claimed struct {
@@ -76,13 +80,14 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 			claims <- claimed{ds, err}
 		})
 	}
+	succeeded := false
 	patience := time.NewTimer(alone)
 	defer patience.Stop()
 	for left := len(chosen); left > 0; left-- {
 		select {
 		case got := <-claims:
 			c.Deliveries = append(c.Deliveries, got.ds...)
-			err = cmp.Or(err, got.err)
+			err, succeeded = cmp.Or(err, got.err), succeeded || got.err == nil
 			if len(c.Deliveries) > 0 {
 				patience.Reset(min(together, lease/4))
 			}
@@ -95,15 +100,32 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	if len(c.Deliveries) > 0 {
 		err = nil // the shard is asked again soon
 	}
-	c.Now, c.Next = q.next()
+	if !succeeded {
+		err = cmp.Or(err, q.lateError())
+	}
+	c.Now, c.Next = q.nextEvent()
 	return c, err
+}
+
+// lateError returns the error of a claim that was not waited for, once.
+func (q *Queue) lateError() (err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err, q.late = q.late, nil
+	return err
 }
 
 // await gives back what claims bring that were not waited for.
 func (q *Queue) await(claims <-chan claimed, n int, lease time.Duration) {
 	for range n {
-		if got := <-claims; len(got.ds) > 0 {
+		got := <-claims
+		if len(got.ds) > 0 {
 			q.Calls.Go(func() { q.giveBack(got.ds, lease) })
+		}
+		if got.err != nil {
+			q.mu.Lock()
+			q.late = got.err
+			q.mu.Unlock()
 		}
 		q.Wake() // the handle may have to look sooner than it was told to
 	}
@@ -120,7 +142,9 @@ func (q *Queue) giveBack(ds []backend.Delivery, lease time.Duration) {
 	}
 	for ctx.Err() == nil {
 		errs := q.Nack(ctx, rs)
-		if !slices.ContainsFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, backend.ErrLeaseLost) }) {
+		if !slices.ContainsFunc(errs, func(err error) bool {
+			return err != nil && !errors.Is(err, backend.ErrLeaseLost) && !errors.Is(err, backend.ErrClosed)
+		}) {
 			return
 		}
 		time.Sleep(again) // as long as a shard is left alone
@@ -147,10 +171,12 @@ func (q *Queue) choose(limit int) (chosen []share) {
 	defer q.mu.Unlock()
 	now := q.Clock.Now()
 	all := q.shardsLocked()
-	var due []*shard
+	var due, failing []*shard
 	for _, s := range all {
 		switch {
-		case s.claimed || s.at.After(now):
+		case s.claimed || s.at.After(now) || s.rest.After(now):
+		case !s.at.After(lookNow) && !s.rest.IsZero(): // it must not hold the others up
+			failing = append(failing, s)
 		case !s.at.After(lookNow):
 			chosen = append(chosen, s.share(time.Time{}, 1))
 		default:
@@ -178,12 +204,15 @@ func (q *Queue) choose(limit int) (chosen []share) {
 		chosen[i].limit += part
 		rest -= part
 	}
+	for _, s := range failing {
+		chosen = append(chosen, s.share(time.Time{}, 1))
+	}
 	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
 		q.looked = now
-		if q.turn++; q.turn%readEvery == 0 && !q.busy {
+		if q.turns++; q.turns%readEvery == 0 && !q.busy {
 			q.busy = true
 			q.Calls.Go(q.maintainOnce)
-		} else if s := inTurn(all, q.turn); s != nil {
+		} else if s := q.inTurn(all); s != nil {
 			chosen = append(chosen, s.share(time.Time{}, 1))
 		}
 	}
@@ -195,10 +224,11 @@ func (s *shard) share(latest time.Time, limit int) share {
 	return share{s, latest, limit}
 }
 
-// inTurn returns a shard without a claim, or nil.
-func inTurn(shards []*shard, turn int) *shard {
-	for i := range shards {
-		if s := shards[(turn+i)%len(shards)]; !s.claimed {
+// inTurn returns the next shard without a claim, or nil.
+func (q *Queue) inTurn(shards []*shard) *shard {
+	for range shards {
+		q.next++
+		if s := shards[q.next%len(shards)]; !s.claimed {
 			return s
 		}
 	}
@@ -207,6 +237,11 @@ func inTurn(shards []*shard, turn int) *shard {
 
 // readEvery is after how many turns one is for the note instead of a shard.
 const readEvery = 5
+
+// Sweep returns how long it takes until each of n shards has been looked at without a reason.
+func Sweep(poll time.Duration, n int) time.Duration {
+	return poll * time.Duration(n) * readEvery / (readEvery - 1)
+}
 
 func (q *Queue) maintainOnce() {
 	err := q.maintain(context.Background())
@@ -224,10 +259,14 @@ func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, nam
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.claimed, s.many = false, len(c.Deliveries) >= s.limit
+	s.claimed, s.many, s.rest = false, len(c.Deliveries) >= s.limit, time.Time{}
+	for i := range c.Deliveries {
+		c.Deliveries[i].Token.Hi |= uint64(byte(s.generation)) << 56
+	}
 	switch {
 	case err != nil:
-		s.at = q.Clock.Now().Add(again)
+		s.rest = q.Clock.Now().Add(again)
+		time.AfterFunc(again, q.Wake) // a handle may sleep until something wakes it
 	case c.Next.IsZero():
 		s.at = never
 		s.server, s.local = c.Now, q.localTime(c.Now)
@@ -250,7 +289,14 @@ func (q *Queue) localTime(server time.Time) time.Time {
 	return q.Clock.Now()
 }
 
-func (s *shard) localOf(t time.Time) time.Time { return s.local.Add(t.Sub(s.server)) }
+// localOf returns what the queue's clock shows at a time of the server's, or the earliest due time.
+func (s *shard) localOf(t time.Time) time.Time {
+	local := s.local.Add(t.Sub(s.server))
+	if local.Before(backend.EarliestDue) {
+		return backend.EarliestDue
+	}
+	return local
+}
 
 // serverOf returns a time of the server's clock, or the zero time before the first claim.
 func (s *shard) serverOf(t time.Time) time.Time {
@@ -260,14 +306,18 @@ func (s *shard) serverOf(t time.Time) time.Time {
 	return s.server.Add(t.Sub(s.local))
 }
 
-// next returns the time, and when a claim has to look again.
-func (q *Queue) next() (now, next time.Time) {
+// nextEvent returns the time, and when a claim has to look again.
+func (q *Queue) nextEvent() (now, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next = never
 	for _, s := range q.shardsLocked() {
-		if !s.claimed && s.at.Before(next) {
-			next = s.at
+		at := s.at
+		if s.rest.After(at) {
+			at = s.rest
+		}
+		if !s.claimed && at.Before(next) {
+			next = at
 		}
 	}
 	now = q.Clock.Now()
@@ -298,8 +348,12 @@ func (q *Queue) Woken(channel string, due time.Time) time.Time {
 	at := lookNow
 	for _, s := range q.shardsLocked() {
 		if s.Channel() == channel {
-			if !due.IsZero() && !s.server.IsZero() {
+			now := q.Clock.Now()
+			switch known := !s.server.IsZero(); {
+			case known && !due.IsZero():
 				at = s.localOf(due)
+			case known && s.at.After(lookNow) && s.at.Before(now.Add(soon)): // the key of its first message has expired
+				at = now
 			}
 			s.lower(at)
 		}

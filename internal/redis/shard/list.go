@@ -251,14 +251,20 @@ func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int,
 		return removed, more, err
 	}
 	st, err := q.Stats(ctx)
+	if err != nil || int(st.Dead) <= r.MaxCount {
+		return removed, more, err
+	}
+	ids, _, err := q.ListDeadIDs(ctx, "", trimAtOnce)
+	if err != nil {
+		return removed, more, err
+	}
+	// Another program may delete the same letters: those are counted after they were listed.
+	st, err = q.Stats(ctx)
 	surplus := int(st.Dead) - r.MaxCount
 	if err != nil || surplus <= 0 {
 		return removed, more, err
 	}
-	ids, _, err := q.ListDeadIDs(ctx, "", min(surplus, trimAtOnce))
-	if err != nil {
-		return removed, more, err
-	}
+	ids = ids[:min(surplus, len(ids))]
 	deleted := len(ids)
 	for _, err := range q.DeleteDead(ctx, ids) {
 		if err != nil { // another call has deleted it, or it is found at the next

@@ -43,10 +43,21 @@ func noteOf(gens []generation) string {
 	return strings.Join(parts, ",")
 }
 
-// begin splits a queue into n shards, if it has none yet, and takes over its note. first says that it has
-// none: then the shards get the pause that the queue has without them.
-func (q *Queue) begin(ctx context.Context, n int, first bool) error {
-	note, err := q.base.FirstNote(ctx, n)
+// begin splits a queue into n shards, if it has none yet, and takes over its note. The first shards have the
+// pause that the queue has without them.
+func (q *Queue) begin(ctx context.Context, n int) error {
+	// The number is none of an earlier queue of the name, whose shards may refuse pushes.
+	number := int(time.Now().UnixMilli())
+	first := generation{number, q.shardsOf(number, n)}
+	whole := generation{shards: []*shard{{Store: q.base}}}
+	paused, until, err := q.base.Paused(ctx)
+	if err == nil && paused {
+		err = pauseAll(ctx, first, backend.Pause{Until: until})
+	}
+	if err != nil {
+		return err
+	}
+	note, made, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
 	if err != nil {
 		return err
 	}
@@ -55,10 +66,18 @@ func (q *Queue) begin(ctx context.Context, n int, first bool) error {
 		return err
 	}
 	q.take(gens, sizes)
-	if !first {
+	switch {
+	case !paused:
+		return nil
+	case gens[len(gens)-1].number != number: // another program was faster
+		return pauseAll(ctx, first, backend.Pause{Until: backend.EarliestDue})
+	case !made: // another may have made it in this millisecond
 		return nil
 	}
-	return q.inheritPause(ctx)
+	if err := q.carryPause(ctx, whole, first); err != nil || gens[0].number == 0 {
+		return err
+	}
+	return q.base.ResumeAll(ctx) // it is no shard
 }
 
 // generations returns those that are known, the oldest first.
@@ -167,6 +186,9 @@ func (q *Queue) missing(ctx context.Context, noted []generation) (missing []gene
 			continue
 		}
 		if len(noted) > 0 && noted[len(noted)-1].number > g.number {
+			if err := g.endPushes(ctx, forgotten); err != nil { // programs may know it that do not know the note
+				return nil, err
+			}
 			empty, err := g.empty(ctx)
 			if err != nil {
 				return nil, err
@@ -278,7 +300,8 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 		return err
 	}
 	if note == noteOf(rest) {
-		if err := ended.endPushes(ctx, forgotten); err != nil {
+		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
+		if err = errors.Join(err, ended.endPushes(ctx, forgotten)); err != nil {
 			return err
 		}
 	}
@@ -304,7 +327,7 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if n == 1 {
 			return nil
 		}
-		if err := q.begin(ctx, n, true); err != nil {
+		if err := q.begin(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -343,19 +366,6 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 			return errors.Join(q.carryPause(ctx, newest, next), q.maintain(ctx))
 		}
 	}
-}
-
-// inheritPause gives the first shards the pause that the queue had without them.
-func (q *Queue) inheritPause(ctx context.Context) error {
-	paused, _, err := q.base.Paused(ctx)
-	if err != nil || !paused {
-		return err
-	}
-	gens := q.generations()
-	if err := q.carryPause(ctx, generation{shards: []*shard{{Store: q.base}}}, gens[len(gens)-1]); err != nil || gens[0].number == 0 {
-		return err
-	}
-	return q.base.ResumeAll(ctx) // it is no shard
 }
 
 // carryPause gives new shards the pause of the others, or none. Where another program changes the pause

@@ -29,9 +29,11 @@ type Queue struct {
 	gens   []generation // changed as a whole
 	read   time.Time    // when the note was read
 	since  time.Time    // when there was a new generation in it
-	turn   int          // the next shard that is looked at without a reason
+	turns  int          // how often something was looked at without a reason
+	next   int          // the shard that is then
 	looked time.Time    // when one was
 	busy   bool         // maintain runs
+	late   error        // of a claim that was not waited for
 }
 
 var _ queue.Messages = (*Queue)(nil)
@@ -62,7 +64,10 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 	if err != nil || n == 1 && !split {
 		return q, err
 	}
-	return q, q.begin(ctx, n, !split)
+	if split {
+		return q, q.refresh(ctx)
+	}
+	return q, q.begin(ctx, n)
 }
 
 // whole returns the store of a queue without shards, or nil.
@@ -108,7 +113,7 @@ func (q *Queue) current(ctx context.Context) ([]*shard, error) {
 
 // byID does something in one generation after the other with those of n items with which it has not
 // succeeded before: with those whose error is next. When all have been asked it looks whether there is
-// a newer one. A lease is mostly of the newest, which is asked first.
+// a newer one.
 func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next error, do func(s *shard, places []int) []error) []error {
 	errs, rest := make([]error, n), make([]int, n)
 	for i := range rest {
@@ -116,11 +121,7 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 	}
 	asked := make(map[int]bool)
 	for {
-		gens := slices.Clone(q.generations())
-		if errors.Is(next, backend.ErrLeaseLost) {
-			slices.Reverse(gens)
-		}
-		for _, g := range gens {
+		for _, g := range q.generations() {
 			if asked[g.number] {
 				continue
 			}
@@ -140,16 +141,60 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 				errs[i] = err
 			}
 		}
-		// Another call may have found the news.
-		if err != nil || !slices.ContainsFunc(q.generations(), func(g generation) bool { return !asked[g.number] }) {
+		if err != nil || !q.hasMoreThan(asked) {
 			return backend.Each(n, func(i int) error { return errs[i] })
 		}
 	}
 }
 
+// byLease does something with n leases, each in its generation.
+func (q *Queue) byLease(ctx context.Context, n int, lease func(i int) backend.Lease, do func(s *shard, places []int) []error) []error {
+	errs := backend.FailAll(n, backend.ErrLeaseLost) // as those of an ended generation are
+	id := func(i int) string { return lease(i).ID }
+	asked, known := make(map[int]bool), make([]bool, n)
+	for {
+		for _, g := range q.generations() {
+			var places []int
+			for i := range n {
+				if !asked[g.number] && byte(lease(i).Token.Hi>>56) == g.mark() && errors.Is(errs[i], backend.ErrLeaseLost) {
+					places, known[i] = append(places, i), true
+				}
+			}
+			asked[g.number] = true
+			g.split(places, id, errs, do)
+		}
+		if !slices.Contains(known, false) {
+			return backend.Each(n, func(i int) error { return errs[i] })
+		}
+		err := q.refresh(ctx)
+		if err != nil {
+			for i := range n {
+				if !known[i] {
+					errs[i] = err
+				}
+			}
+		}
+		if err != nil || !q.hasMoreThan(asked) {
+			return backend.Each(n, func(i int) error { return errs[i] })
+		}
+	}
+}
+
+// hasMoreThan reports whether there are generations that were not asked. Another call may have found them.
+func (q *Queue) hasMoreThan(asked map[int]bool) bool {
+	return slices.ContainsFunc(q.generations(), func(g generation) bool { return !asked[g.number] })
+}
+
+// mark is in the highest byte of the tokens of leases, which no store uses. A lease must not be looked for
+// in another generation: a repeated ack that finds no message takes it for done.
+func (g generation) mark() byte { return byte(g.number) }
+
 // split has each shard do its part of the items at some places. do returns an error for each, or nil.
 func (g generation) split(places []int, id func(i int) string, errs []error, do func(s *shard, places []int) []error) {
-	if len(g.shards) == 1 {
+	switch {
+	case len(places) == 0:
+		return
+	case len(g.shards) == 1:
 		g.shards[0].part(places, errs, do)
 		return
 	}
@@ -207,14 +252,14 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
+	return q.byLease(ctx, len(ls), func(i int) backend.Lease { return ls[i] }, func(s *shard, places []int) []error {
 		return s.Ack(ctx, pick(ls, places))
 	})
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.byID(ctx, len(rs), func(i int) string { return rs[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
+	return q.byLease(ctx, len(rs), func(i int) backend.Lease { return rs[i].Lease }, func(s *shard, places []int) []error {
 		return s.Nack(ctx, pick(rs, places))
 	})
 }
@@ -222,7 +267,7 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
-	return ends, q.byID(ctx, len(ls), func(i int) string { return ls[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
+	return ends, q.byLease(ctx, len(ls), func(i int) backend.Lease { return ls[i] }, func(s *shard, places []int) []error {
 		part, errs := s.Extend(ctx, pick(ls, places), lease)
 		for k, end := range part {
 			ends[places[k]] = end
@@ -233,7 +278,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 // Dead is as in backend.Queue.
 func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return q.byID(ctx, len(bs), func(i int) string { return bs[i].ID }, backend.ErrLeaseLost, func(s *shard, places []int) []error {
+	return q.byLease(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease }, func(s *shard, places []int) []error {
 		return s.Dead(ctx, pick(bs, places))
 	})
 }
@@ -349,12 +394,15 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, err
 	}
-	if shards[0].Store != q.base { // it has the activity
+	if shards[0].Store != q.base {
 		shards = append(shards, &shard{Store: q.base})
 	}
 	counts, err := all(shards, func(_ int, s *store.Store) (backend.Stats, error) { return s.Stats(ctx) })
 	if err != nil {
 		return backend.Stats{}, err
+	}
+	if last := len(counts) - 1; shards[0].Store != q.base { // it has the activity, and no message
+		counts[last] = backend.Stats{Activity: counts[last].Activity}
 	}
 	return sumOf(counts), nil
 }

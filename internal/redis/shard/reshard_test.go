@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -457,6 +458,117 @@ func (h *noteStops) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			if note, _ := script.Text(); strings.HasSuffix(note, h.size) {
 				h.stopped.Store(true)
 			}
+		}
+		return err
+	}
+}
+
+// TestPausedQueueOfTwoPrograms has two programs split a paused queue at the same time. It stays paused.
+func TestPausedQueueOfTwoPrograms(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		for range 20 {
+			plain := open(t, openAll(1))
+			redistest.Must(t, plain.PauseAll(ctx, backend.Pause{}), plain.Close())
+			bs := []sharded{openAll(16), openAll(16)}
+			qs := make([]backend.Queue, len(bs))
+			var opened sync.WaitGroup
+			for i, b := range bs {
+				opened.Go(func() {
+					q, err := b.Open(ctx, t.Name(), redistest.Silent())
+					if err != nil {
+						t.Error(err)
+					}
+					qs[i] = q
+				})
+			}
+			opened.Wait()
+			if t.Failed() {
+				return
+			}
+			redistest.Must(t, qs[0].Schedule(ctx, ids(0, 50))...)
+			if ds, err := receiveNothing(ctx, qs[1]); len(ds) > 0 {
+				t.Fatalf("a paused queue hands out %v, %v", ds, err)
+			}
+			if got := note(ctx, t, client); got != "16" {
+				t.Errorf("the note is %q", got)
+			}
+			redistest.Must(t, qs[0].ResumeAll(ctx))
+			takeAll(ctx, t, qs[1], 50)
+			redistest.Must(t, qs[0].Close(), qs[1].Close(), openAll(2).Remove(ctx, t.Name()))
+		}
+	})
+}
+
+// TestPurgeKeepsTheNote purges a queue of two generations. Both know what they are.
+func TestPurgeKeepsTheNote(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		plain := open(t, openAll(1))
+		redistest.Must(t, plain.Schedule(ctx, ids(0, 9))...)
+		b := openAll(4)
+		q := open(t, b)
+		redistest.Must(t, q.Schedule(ctx, ids(9, 9))...)
+		redistest.Must(t, b.Reshard(ctx, t.Name(), 2))
+		if n, err := q.Purge(ctx); n != 18 || err != nil {
+			t.Errorf("Purge returns %d, %v", n, err)
+		}
+		if got := note(ctx, t, client); got != "1,4,2" {
+			t.Errorf("the note is %q", got)
+		}
+		redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+		redistest.Wants(t, plain.Schedule(ctx, ids(0, 9)), backend.ErrDuplicate)
+		redistest.Must(t, plain.Close(), q.Close(), b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestLostReplyOfAnAck acks messages of an old generation on a client that loses the first reply.
+func TestLostReplyOfAnAck(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.SharedRedisCluster(t)
+	client := cluster.Client(t)
+	loses := &replyLoses{}
+	client.AddHook(loses)
+	b := zsetpoll.New(client, zsetpoll.Shards(2))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+	var ls []backend.Lease
+	for len(ls) < 9 {
+		ds, err := q.Receive(ctx, 9, time.Minute)
+		redistest.Must(t, err)
+		ls = append(ls, redistest.Leases(ds)...)
+	}
+	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+	loses.rest.Store(2)
+	redistest.Must(t, q.Ack(ctx, ls)...)
+	loses.rest.Store(0)
+	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
+		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
+	}
+	redistest.Wants(t, q.Ack(ctx, ls), backend.ErrLeaseLost)
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// replyLoses loses the replies of some scripts.
+type replyLoses struct {
+	redis.Hook
+	rest atomic.Int64
+}
+
+func (*replyLoses) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*replyLoses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *replyLoses) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "evalsha" && h.rest.Add(-1) >= 0 {
+			cmd.SetErr(io.EOF)
+			return io.EOF
 		}
 		return err
 	}

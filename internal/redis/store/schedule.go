@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/delayq/delayq/backend"
@@ -22,11 +24,20 @@ func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 	size := func(m backend.Message) int { return len(m.Body) }
 	return script.Chunked(ms, size, func(part []backend.Message) []error {
 		reply, err := s.pushes.Run(ctx, scheduleScript, scheduleArgs(part)...)
+		confirmed := error(nil)
+		if errors.Is(err, backend.ErrUnconfirmed) {
+			confirmed, err = err, nil
+		}
 		reply = s.pushes.Heard(reply)
-		if err == nil && reply == allStored {
+		switch {
+		case err == nil && reply == allStored && confirmed != nil:
+			return backend.FailAll(len(part), confirmed)
+		case err == nil && reply == allStored:
 			return nil
 		}
-		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return stored(reply) })
+		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error {
+			return cmp.Or(stored(reply), confirmed) // a message that was not stored needs no confirmation
+		})
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,11 +47,16 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 // Split reports whether the queue is split into shards.
 func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s.keys.split) }
 
-// FirstNote returns the note of a queue that is to have n shards. Where there is none, it makes one.
-func (s *Store) FirstNote(ctx context.Context, n int) (string, error) { return s.note(ctx, "?", n) }
+// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then. It
+// reports false where it is unknown whether this call has made it.
+func (s *Store) FirstNote(ctx context.Context, note string) (there string, made bool, err error) {
+	there, err = s.note(ctx, "?", note)
+	there, made = strings.CutPrefix(there, "!")
+	return there, made, err
+}
 
 // ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is
-// for no note.
+// for no note. Where the store has messages of a queue without a note, the new one has it as generation 0.
 func (s *Store) ChangeNote(ctx context.Context, old, changed string) (string, error) {
 	return s.note(ctx, old, changed)
 }

@@ -1,26 +1,21 @@
 -- Changes the note of a queue's generations of shards. The arguments are the note that is to be
--- changed and the new one, '' for none; or '?', and how many shards a queue without a note is to have.
--- Returns the note that is there then.
+-- changed and the new one, '' for none; or '?' and the first note of a queue, which stays as it is where
+-- there is one. A note on a queue that has none has the messages of the queue itself, if any, as the oldest
+-- generation. Returns the note that is there then, behind a ! where this call made the first one.
 local old, new = ARGV[FIRST], ARGV[FIRST + 1]
 local NOTE = KEYS[11]
 local there = redis.call('GET', NOTE) or ''
-if old == '?' then
-  if there ~= '' then
-    return there
-  end
-  -- Its messages, if any, are the oldest generation. The number is none of an earlier queue of the name,
-  -- whose shards may refuse pushes: milliseconds.
-  local number = int(math.floor(server_clock() / 1000))
-  local keys = {unpack(KEYS, 1, 10)}
-  old, new = '', (redis.call('EXISTS', unpack(keys)) > 0 and '0:1,' or '') .. number .. ':' .. new
-end
-if there ~= old then
+if there ~= (old == '?' and '' or old) then
   return there
 end
 if new == '' then
   redis.call('UNLINK', NOTE)
 else
+  local keys = {unpack(KEYS, 1, 10)}
+  if there == '' and string.sub(new, 1, 2) ~= '0:' and redis.call('EXISTS', unpack(keys)) > 0 then
+    new = '0:1,' .. new
+  end
   redis.call('SET', NOTE, new)
 end
 redis.pcall('PUBLISH', CHANNEL, 0) -- the sleeping handles read it anew
-return new
+return (old == '?' and '!' or '') .. new

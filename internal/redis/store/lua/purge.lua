@@ -1,7 +1,9 @@
--- Deletes all that there is of the queue. Returns how many messages it had.
+-- Deletes all messages of the queue and its counts, and not what says that it has shards. Returns how many
+-- messages it had.
 local removed = redis.call('HLEN', MSG)
+local keys = {unpack(KEYS, 1, 11)}
 if TRIGGER ~= '' then
-  KEYS[#KEYS + 1] = TRIGGER
+  keys[12] = TRIGGER
 end
-redis.call('UNLINK', unpack(KEYS))
+redis.call('UNLINK', unpack(keys))
 return removed
