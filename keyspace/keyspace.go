@@ -98,10 +98,10 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	return q, err
 }
 
-// Reshard changes the number of shards of a queue, while programs push to it and take from it. All of
-// them have it open with [Shards] of 2 or more; the number does not matter. From then on messages with new ids go to n new shards. Those that
-// are there stay where they are, and the old shards end with the last of them, dead letters and ids that
-// UniqueFor keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
+// Reshard changes the number of shards of a queue, while programs push to it and take from it, with the
+// option [Shards] or without. From then on messages with new ids go to n new shards. Those that are there
+// stay where they are, and the old shards end with the last of them, dead letters and ids that UniqueFor
+// keeps included. Until then a push asks two shards. A Reshard that was stopped is finished by
 // the programs that have the queue open. n is a power of two from 1 to 256.
 func (b *Backend) Reshard(ctx context.Context, queueName string, n int) error {
 	return queue.Reshard(ctx, b.queues, queueName, n)

@@ -29,15 +29,12 @@ func measured() *raw.File {
 	return f
 }
 
-// row returns the words of a line that begins with a name, from the n-th of these lines.
-func row(t *testing.T, text, name string, n int) []string {
+// row returns the words of the first line that begins with a name.
+func row(t *testing.T, text, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == name {
-			if n == 0 {
-				return words
-			}
-			n--
+			return words
 		}
 	}
 	t.Fatalf("no line of %s: %s", name, text)
@@ -67,7 +64,7 @@ func TestServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := l
 			c.change(&l)
-			if got := strings.Join(row(t, answer(l), "zsetpoll-script", 0)[1:5], " "); got != c.want {
+			if got := strings.Join(row(t, answer(l), "zsetpoll-script")[1:5], " "); got != c.want {
 				t.Errorf("%s, want %s:\n%s", got, c.want, answer(l))
 			}
 		})
@@ -79,7 +76,7 @@ func TestServers(t *testing.T) {
 func TestCostsGrowWithTheLogarithm(t *testing.T) {
 	l := capacity.Defaults
 	l.Busy = 1
-	words := row(t, answer(l), "memory", 0)
+	words := row(t, answer(l), "memory")
 	if cost := words[len(words)-1]; cost != "2.1" && cost != "2.0" {
 		t.Errorf("%s µs: %v", cost, words)
 	}
@@ -95,7 +92,7 @@ func TestCostsDoNotFall(t *testing.T) {
 	}
 	var text strings.Builder
 	capacity.Print(&text, f, capacity.Defaults)
-	words := row(t, text.String(), "zsetpoll-script", 0)
+	words := row(t, text.String(), "zsetpoll-script")
 	if cost := words[len(words)-1]; cost != "15.0" {
 		t.Errorf("%s µs, want the mean of 20 and 10: %v", cost, words)
 	}
@@ -118,7 +115,7 @@ func TestModelsAreCheckedAgainstPointsTheyDoNotKnow(t *testing.T) {
 
 // A message of a queue of shards costs 1.2 times the 20 µs of one without, and a server has 6 of 256 of them.
 func TestOneQueue(t *testing.T) {
-	words := row(t, answer(capacity.Defaults), "zsetpoll,", 0)
+	words := row(t, answer(capacity.Defaults), "zsetpoll,")
 	if servers, cost := words[3], words[len(words)-1]; servers != "43" || cost != "24.0" {
 		t.Errorf("%s servers at %s µs, want 43 at 24.0: %v", servers, cost, words)
 	}
