@@ -62,7 +62,7 @@ var mutants = []*mutant{
 		{"local holds = holds_all(ms, firsts)\nlocal outcomes = {}", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 and '' end\nlocal outcomes = {}"},
 	}},
 	{name: "due 30 ms early", backend: "keyspace", rule: "early", edits: []edit{
-		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW,", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW + 30,"},
+		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', latest,", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', latest + 30,"},
 	}},
 	{name: "due times rounded down", backend: "zsetpoll", rule: "early", edits: []edit{
 		{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
@@ -115,7 +115,7 @@ var mutants = []*mutant{
 	}},
 	{name: "a batch in reverse order", backend: "zsetpoll", rule: "order", edits: []edit{{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"}}},
 	{name: "a receive of one gets the last", backend: "keyspace", rule: "order", edits: []edit{
-		{"redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES'", "redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and NOW or '-inf', limit == 1 and '-inf' or NOW, 'WITHSCORES'"},
+		{"redis.call('ZRANGEBYSCORE', DUE, '-inf', latest, 'WITHSCORES'", "redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and latest or '-inf', limit == 1 and '-inf' or latest, 'WITHSCORES'"},
 		{"  due_taken = hand_out_first(ms, dues)\nend", "  due_taken = hand_out_first(ms, dues)\n  if due_taken > 0 and limit == 0 and #ms == 1 then\n    redis.call('ZREM', DUE, ms[1])\n    due_taken = 0\n  end\nend"},
 	}},
 	{name: "two queues share keys", backend: "zsetpoll", rule: "isolation", edits: []edit{
