@@ -147,7 +147,7 @@ func (q *Queue) giveBack(ds []backend.Delivery, lease time.Duration) {
 		}) {
 			return
 		}
-		time.Sleep(again) // as long as a shard is left alone
+		time.Sleep(again) // between tries, so that a server that fails is not flooded
 	}
 }
 

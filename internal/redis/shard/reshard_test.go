@@ -403,7 +403,7 @@ func TestReshardStopsHalfWay(t *testing.T) {
 	q := open(t, b)
 	redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
 	client := cluster.Client(t)
-	client.AddHook(&noteStops{size: ":8"})
+	client.AddHook(noteStops(":8"))
 	half := zsetpoll.New(client, zsetpoll.Shards(2))
 	t.Cleanup(func() { _ = half.Close() })
 	if err := half.Reshard(ctx, t.Name(), 8); !errors.Is(err, errStopped) {
@@ -435,31 +435,33 @@ func TestReshardStopsHalfWay(t *testing.T) {
 
 var errStopped = errors.New("the program has ended")
 
-// noteStops lets no command through once a script has returned a note with shards of a size.
-type noteStops struct {
-	redis.Hook
-	size    string
-	stopped atomic.Bool
-}
+// onCommand is a client's hook that stands around each command.
+type onCommand func(next redis.ProcessHook) redis.ProcessHook
 
-func (*noteStops) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (onCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*noteStops) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (onCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (h *noteStops) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.stopped.Load() {
-			return errStopped
-		}
-		err := next(ctx, cmd)
-		if script, ok := cmd.(interface{ Text() (string, error) }); ok {
-			if note, _ := script.Text(); strings.HasSuffix(note, h.size) {
-				h.stopped.Store(true)
+func (h onCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return h(next) }
+
+// noteStops lets no command through once a script has returned a note with shards of a size.
+func noteStops(size string) onCommand {
+	var stopped atomic.Bool
+	return func(next redis.ProcessHook) redis.ProcessHook {
+		return func(ctx context.Context, cmd redis.Cmder) error {
+			if stopped.Load() {
+				return errStopped
 			}
+			err := next(ctx, cmd)
+			if script, ok := cmd.(interface{ Text() (string, error) }); ok {
+				if note, _ := script.Text(); strings.HasSuffix(note, size) {
+					stopped.Store(true)
+				}
+			}
+			return err
 		}
-		return err
 	}
 }
 
@@ -528,8 +530,8 @@ func TestLostReplyOfAnAck(t *testing.T) {
 	ctx := redistest.Deadline(t)
 	cluster := testenv.SharedRedisCluster(t)
 	client := cluster.Client(t)
-	loses := &replyLoses{}
-	client.AddHook(loses)
+	var lost atomic.Int64
+	client.AddHook(losesReplies(&lost))
 	b := zsetpoll.New(client, zsetpoll.Shards(2))
 	t.Cleanup(func() { _ = b.Close() })
 	q := open(t, b)
@@ -541,9 +543,9 @@ func TestLostReplyOfAnAck(t *testing.T) {
 		ls = append(ls, redistest.Leases(ds)...)
 	}
 	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
-	loses.rest.Store(2)
+	lost.Store(2)
 	redistest.Must(t, q.Ack(ctx, ls)...)
-	loses.rest.Store(0)
+	lost.Store(0)
 	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
 		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
 	}
@@ -551,26 +553,17 @@ func TestLostReplyOfAnAck(t *testing.T) {
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
 }
 
-// replyLoses loses the replies of some scripts.
-type replyLoses struct {
-	redis.Hook
-	rest atomic.Int64
-}
-
-func (*replyLoses) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*replyLoses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *replyLoses) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if cmd.Name() == "evalsha" && h.rest.Add(-1) >= 0 {
-			cmd.SetErr(io.EOF)
-			return io.EOF
+// losesReplies loses the replies of some scripts.
+func losesReplies(rest *atomic.Int64) onCommand {
+	return func(next redis.ProcessHook) redis.ProcessHook {
+		return func(ctx context.Context, cmd redis.Cmder) error {
+			err := next(ctx, cmd)
+			if cmd.Name() == "evalsha" && rest.Add(-1) >= 0 {
+				cmd.SetErr(io.EOF)
+				return io.EOF
+			}
+			return err
 		}
-		return err
 	}
 }
 
