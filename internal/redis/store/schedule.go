@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,7 +35,11 @@ func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 			return nil
 		}
 		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error {
-			return cmp.Or(stored(reply), confirmed) // a message that was not stored needs no confirmation
+			err := stored(reply)
+			if confirmed != nil && (err == nil || errors.Is(err, backend.ErrDuplicate)) {
+				return confirmed // pushed again, it waits again; one that was refused has nothing to wait for
+			}
+			return err
 		})
 	})
 }

@@ -1,5 +1,5 @@
--- Deletes all messages of the queue and its counts, and not what says that it has shards. Returns how many
--- messages it had.
+-- Deletes all that there is of the queue but what says that it has shards. Returns how many messages it
+-- had.
 local removed = redis.call('HLEN', MSG)
 local keys = {unpack(KEYS, 1, 11)}
 if TRIGGER ~= '' then
