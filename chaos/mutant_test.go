@@ -59,6 +59,7 @@ var mutants = []*mutant{
 		{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
 	}},
 	{name: "a stale token accepted", backend: "keyspace", rule: "lease", edits: []edit{
+		{"not RETRY and ack_all()", "false"},
 		{"local holds = holds_all(ms, firsts)\nlocal outcomes = {}", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 and '' end\nlocal outcomes = {}"},
 	}},
 	{name: "due 30 ms early", backend: "keyspace", rule: "early", edits: []edit{
@@ -104,6 +105,7 @@ var mutants = []*mutant{
 		{"    if why == 'HELD' then\n      return 3\n    elseif not m and", "    if not m and"},
 	}},
 	{name: "an ack of a message that was replaced in flight", backend: "zsetpoll", rule: "linearizable", edits: []edit{
+		{"not RETRY and ack_all()", "false"},
 		{"if holds[i] and replaced(m, holds[i]) then\n    holds[i], outcomes[i] = false, 3", "if false then\n    holds[i], outcomes[i] = false, 3"},
 	}},
 	{name: "an extension that does not extend", backend: "zsetpoll", rule: "lease", edits: []edit{{"on('ZADD', LEASES, entries)", ""}}},

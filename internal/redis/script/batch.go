@@ -81,10 +81,17 @@ func (r *Runner) Heard(reply any) any {
 	return pair[0]
 }
 
-// Outcomes returns an error for each outcome in the reply of a script that ran on n items.
+// AllDone is the reply of a script that succeeded with each of its items.
+const AllDone = int64(1)
+
+// Outcomes returns an error for each outcome in the reply of a script that ran on n items, or nil where all
+// succeeded.
 func Outcomes(sc *Script, n int, reply any, err error, outcome func(int, any) error) []error {
 	if err != nil {
 		return backend.FailAll(n, err)
+	}
+	if reply == AllDone {
+		return nil
 	}
 	replies, ok := reply.([]any)
 	if !ok || len(replies) != n {

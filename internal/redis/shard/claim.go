@@ -41,7 +41,7 @@ var never = backend.LatestDue.Add(time.Hour)
 const (
 	// For so many messages a claim asks a shard at least, where as many are wanted: one that has many,
 	// since a script costs as much as some messages, and one of which only the first is known.
-	manyAtLeast, fewAtLeast = 64, 2
+	manyAtLeast, fewAtLeast = 256, 2
 
 	// together is how long a claim waits for other shards when it has the messages of one, and
 	// alone for the first. A shard whose server does not reply must not hold the others up.

@@ -28,11 +28,8 @@ func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 			confirmed, err = err, nil
 		}
 		reply = s.pushes.Heard(reply)
-		switch {
-		case err == nil && reply == allStored && confirmed != nil:
+		if err == nil && reply == script.AllDone && confirmed != nil {
 			return backend.FailAll(len(part), confirmed)
-		case err == nil && reply == allStored:
-			return nil
 		}
 		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error {
 			err := stored(reply)
@@ -43,9 +40,6 @@ func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 		})
 	})
 }
-
-// allStored is the reply for a call whose messages were all stored.
-var allStored any = int64(1)
 
 func packed(id string) []byte { return record.PackID(nil, id) }
 

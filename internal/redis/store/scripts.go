@@ -17,7 +17,7 @@ var (
 	moveScript       = script.Load(files, "paused", "message", "lease", "release", "back", "next", "ready", "move")
 	expireScript     = script.Load(files, "message", "lease", "release", "back", "expire")
 	lookScript       = script.Load(files, "paused", "look")
-	ackScript        = script.Load(files, "message", "lease", "forget", "ack")
+	ackScript        = script.Load(files, "forget", "ack_all", "message", "lease", "ack")
 	nackScript       = script.Load(files, "message", "lease", "release", "back", "headers", "trigger", "nack")
 	extendScript     = script.Load(files, "message", "lease", "extend")
 	deadScript       = script.Load(files, "message", "lease", "release", "number", "dead")

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -13,11 +15,24 @@ import (
 // Ack is as in backend.Queue.
 func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
 	errs := script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
-		return script.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
-			return append(args, tokenOf(l))
+		end, token := sharedEnd(part), tokenOf
+		if end != nil {
+			token = func(l backend.Lease) []byte { return appendMember(nil, l) }
+		}
+		return script.Each(ctx, &s.Runner, ackScript, part, []any{end}, func(args []any, l backend.Lease) []any {
+			return append(args, token(l))
 		}, settled)
 	})
 	return s.endReplaced(ctx, errs, func(i int) backend.Lease { return ls[i] })
+}
+
+// sharedEnd is what all tokens begin with, or nil where they differ: mostly a few claims have leased them.
+func sharedEnd(ls []backend.Lease) []byte {
+	end := ls[0].Token.Lo >> 32
+	if slices.ContainsFunc(ls, func(l backend.Lease) bool { return l.Token.Lo>>32 != end }) {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(nil, uint32(end))
 }
 
 // errReplaced is the outcome of a script that does not settle a message, since it was replaced in

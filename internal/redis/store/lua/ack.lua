@@ -1,7 +1,11 @@
--- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown, 3 nothing done, since
+-- Deletes messages: a token each, as ack_all has them. Returns 1 done, 0 the lease is lost, 2 unknown, 3 nothing done, since
 -- the message was replaced in flight, and is to be given back. A repeated ack
 -- that finds no message is done: the first try deleted it, if no other worker could have had it.
-local ms, firsts = tokens(FIRST, 1)
+local ms, firsts = {}, {}
+for i = FIRST + 1, #ARGV do
+  local token = SHARED .. ARGV[i]
+  firsts[#firsts + 1], ms[#ms + 1] = string.sub(token, 1, 4), string.sub(token, 5)
+end
 local holds = holds_all(ms, firsts)
 local outcomes = {}
 for i, m in ipairs(ms) do

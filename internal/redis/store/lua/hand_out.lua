@@ -11,82 +11,94 @@ local ROOM = 8 * 1024 * 1024
 -- The arguments of ZADD and HSET for the messages to be leased.
 local ends, holds, till_text = {}, {}, int(till)
 
--- The entries of HELD by due time: in a burst there are few of them.
-local hold_of, owner = {}, claim .. struct.pack('>I4', till % 4294967296)
+-- How many entries out and ends have: counting costs less than asking.
+local said, leased = 3, 0
+
+-- What each entry of HELD ends with.
+local owner = claim .. struct.pack('>I4', till % 4294967296)
 
 -- The number of first entries of READY and of DUE to be removed, and the entries of HELD without a
 -- message.
 local ready_taken, due_taken, stray = 0, 0, {}
 
--- Adds a message with its entries of MSG and GENS. A member that is not the current one of its
--- message was left by a script that was stopped, or by an operator who deleted MSG.
-local function hand_out(m, rec, v, due)
-  local untouched = 0
-  if v or returned(m) then
-    local now
-    now, untouched = member_now(id_of(m), rec, v)
-    if now ~= m then
-      return
-    end
-  elseif string.sub(rec, 1, 7) ~= string.sub(m, 1, 7) then
-    -- A later push has a greater seq, which is not ahead of the server's clock. What has neither is
-    -- unreadable, and becomes a dead letter.
-    local seq = string.sub(rec, 1, 7)
-    if #seq == 7 and seq > m and struct.unpack('>I7', seq) / 2 <= server_clock() then
-      return
-    end
-  end
-  local hold = hold_of[due]
-  if not hold then
-    hold = struct.pack('>d', due) .. owner
-    hold_of[due] = hold
-  end
-  local n = #ends
-  ends[n + 1], ends[n + 2] = till_text, m
-  holds[n + 1], holds[n + 2] = m, hold
-  if untouched > 0 then
-    due = int(due) .. ' ' .. int(untouched)
-  end
-  n = #out
-  out[n + 1], out[n + 2], out[n + 3] = m, rec, due
-  ROOM = ROOM - #rec
-  limit = ROOM > 0 and limit - 1 or 0
-end
-
 local came_back -- whether any message has; unknown until ended leases are given back
 
+local sub, byte = string.sub, string.byte
+
 -- Reads the entries of MSG and GENS of some members from that place on, up to the next heavy one,
--- so that little is read in vain where there is no room.
+-- so that little is read in vain where there is no room. Returns which of the members came back, too.
 local function read(ms, from)
   if came_back == nil then
     came_back = redis.call('EXISTS', GENS) == 1
   end
-  local ids, i = {}, from
+  local ids, again, n, m = {}, {}, 0, ms[from]
   repeat
-    ids[#ids + 1] = id_of(ms[i])
-    i = i + 1
-  until i > #ms or #ids == 100 or (string.byte(ms[i], 7) or 0) % 2 == 1
-  return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}
+    n = n + 1
+    ids[n] = sub(m, 12)
+    local last, a, b, c, d = byte(m, 7, 11) -- of seq, and gen
+    if d ~= 0 or c ~= 0 or b ~= 0 or a ~= 0 then
+      again[n] = true
+    end
+    m = ms[from + n]
+  until not m or n == 100 or (last or 0) % 2 == 1
+  return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}, again
 end
 
--- Adds the first of some messages, as many as the claim may have. Returns how many places it looked
--- at; those without a due time or content are no messages any more.
-local function hand_out_first(ms, dues)
-  local n = 0
-  while n < #ms and limit > 0 do
-    local recs, vs = read(ms, n + 1)
-    for i, rec in ipairs(recs) do
+-- How often a message came back untouched, by its entries of MSG and GENS. Returns nil where the member
+-- is not the current one of its message: a script that was stopped has left it, or an operator who
+-- deleted MSG.
+local function untouched_of(m, rec, v)
+  if v or returned(m) then
+    local now, untouched = member_now(id_of(m), rec, v)
+    return now == m and untouched or nil
+  end
+  -- A later push has a greater seq, which is not ahead of the server's clock. What has neither is
+  -- unreadable, and becomes a dead letter.
+  local seq = seq_of(rec)
+  local pushed_later = #seq == 7 and seq > m and struct.unpack('>I7', seq) / 2 <= server_clock()
+  return not pushed_later and 0 or nil
+end
+
+-- Adds the first of some messages, as many as the claim may have. They are due at the times of dues, or all
+-- at one. Returns how many places it looked at; those without a due time or content are no messages any
+-- more. It has no functions of its own, and uses locals, since each message takes its time.
+local function hand_out_first(ms, dues, all_due)
+  local n, rest, room, so_far, entries = 0, limit, ROOM, said, leased
+  local ends, holds, out, till_text = ends, holds, out, till_text
+  local hold, hold_due
+  while n < #ms and rest > 0 do
+    local recs, vs, again = read(ms, n + 1)
+    for i = 1, #recs do
       n = n + 1
-      if rec and dues[n] then
-        hand_out(ms[n], rec, vs[i], dues[n])
-      elseif dues[n] then
-        stray[#stray + 1] = ms[n]
+      local m, rec, due, untouched = ms[n], recs[i], all_due or dues[n], 0
+      if not rec then
+        stray[#stray + 1] = due and m or nil
+        due = nil
+      elseif due and (vs[i] or again[i] or sub(rec, 1, 7) ~= sub(m, 1, 7)) then
+        untouched = untouched_of(m, rec, vs[i])
+        due = untouched and due
       end
-      if limit == 0 then
-        break
+      if due then
+        if due ~= hold_due then -- in a burst few are
+          hold, hold_due = struct.pack('>d', due) .. owner, due
+        end
+        ends[entries + 1], ends[entries + 2] = till_text, m
+        holds[entries + 1], holds[entries + 2] = m, hold
+        entries = entries + 2
+        if untouched > 0 then
+          due = int(due) .. ' ' .. int(untouched)
+        end
+        out[so_far + 1], out[so_far + 2], out[so_far + 3] = m, rec, due
+        so_far = so_far + 3
+        room = room - #rec
+        rest = room > 0 and rest - 1 or 0
+        if rest == 0 then
+          break
+        end
       end
     end
   end
+  limit, ROOM, said, leased = rest, room, so_far, entries
   return n
 end
 
@@ -110,6 +122,11 @@ local function hand_out_ready()
   end
 end
 
+-- Redis keeps a hash of up to so many entries, and a sorted set of fewer, as a list that it searches from
+-- one end, unless an entry is long. That takes some microseconds for each of hundreds of leases. So a claim
+-- of many adds a long entry for a moment.
+local MANY, LIST, LONG = 64, 512, string.rep('-', 65)
+
 -- Leases the messages handed out, and then removes them from where they waited. LEASES comes first:
 -- an entry without one of HELD is no lease while the message waits. Returns an error, or nil.
 local function lease_all()
@@ -121,7 +138,16 @@ local function lease_all()
   if due_taken > 0 then
     redis.call('ZREMRANGEBYRANK', DUE, 1, 0)
   end
+  local list = leased > 2 * MANY and redis.call('HLEN', HELD) <= LIST
+  if list then
+    on('ZADD', LEASES, {till_text, LONG})
+    holds[leased + 1], holds[leased + 2] = '', LONG
+    stray[#stray + 1] = ''
+  end
   on('ZADD', LEASES, ends)
+  if list then
+    on('ZREM', LEASES, {LONG})
+  end
   if #holds > 0 then
     local reply = redis.pcall('HSET', HELD, unpack(holds))
     if type(reply) == 'table' and reply.err then
@@ -159,12 +185,11 @@ local function claimed_before()
     return false
   end
   ROOM, limit = math.huge, math.huge
-  for _, h in ipairs(mine) do
-    local rec = redis.call('HGET', MSG, id_of(h.m))
-    if rec then
-      hand_out(h.m, rec, redis.call('HGET', GENS, id_of(h.m)), h.due)
-    end
-    out[3] = tonumber(redis.call('ZSCORE', LEASES, h.m))
+  local ms, dues = {}, {}
+  for i, h in ipairs(mine) do
+    ms[i], dues[i] = h.m, h.due
   end
+  hand_out_first(ms, dues)
+  out[3] = tonumber(redis.call('ZSCORE', LEASES, ms[#ms]))
   return true
 end
