@@ -20,7 +20,7 @@ type reshardCommand struct {
 func (reshardCommand) Help() string {
 	return `New ids go to the new shards. Messages that are there stay in the old shards, which end with the last of them. Programs go on meanwhile.
 
-A queue without shards gets some. From then on each program must open it with shards=N in the URL, or with the option Shards; the number does not matter. Without, a push fails.`
+A queue without shards gets some. Programs that have it open find them by themselves. Those that claim by Arbitrate or Mover cannot, and get an error.`
 }
 
 // Run reshards.
