@@ -175,7 +175,7 @@ func (q *Queue) choose(limit int) (chosen []share) {
 	for _, s := range all {
 		switch {
 		case s.claimed || s.at.After(now) || s.rest.After(now):
-		case !s.at.After(lookNow) && !s.rest.IsZero(): // it must not hold the others up
+		case !s.rest.IsZero(): // its last claim failed, and it must not hold the others up
 			failing = append(failing, s)
 		case !s.at.After(lookNow):
 			chosen = append(chosen, s.share(time.Time{}, 1))
@@ -193,7 +193,8 @@ func (q *Queue) choose(limit int) (chosen []share) {
 		if s.many {
 			least = manyAtLeast
 		}
-		if least = min(least, limit); least > rest || s.at.Sub(due[0].at) > Disorder {
+		// No shard has a whole claim, since its master may not reply.
+		if least = min(least, max(limit/2, fewAtLeast), limit); least > rest || s.at.Sub(due[0].at) > Disorder {
 			break
 		}
 		rest -= least

@@ -165,3 +165,30 @@ func TestAckTwiceInOne(t *testing.T) {
 		t.Errorf("keys are left: %v", keys)
 	}
 }
+
+// TestClaimOfManyWithoutARight has a user without one of the rights claim many messages. A claim that fails
+// changes nothing.
+func TestClaimOfManyWithoutARight(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	for _, lacking := range suite.Rights {
+		t.Run(lacking, func(t *testing.T) {
+			t.Parallel()
+			tr := newTrial(t, server)
+			client := redistest.User(t, server, "many-without-"+lacking, redistest.Without(suite.Rights, lacking), suite.Access...)
+			const n = 100
+			pushDue(tr, make([]int, n)...)
+			_, err := tr.On(client).Claim(tr.Ctx, n, time.Minute, redistest.Name())
+			if err == nil {
+				return
+			}
+			if !redistest.Names(err, lacking) {
+				t.Error(err)
+			}
+			due, leases, held := tr.Raw.ZCard(tr.Ctx, tr.Key("due")).Val(), tr.Raw.ZCard(tr.Ctx, tr.Key("leases")).Val(), tr.Raw.HLen(tr.Ctx, tr.Key("held")).Val()
+			if due != n || leases != 0 || held != 0 {
+				t.Errorf("a claim that failed leaves %d messages due, and %d and %d entries of leases", due, leases, held)
+			}
+		})
+	}
+}

@@ -32,14 +32,17 @@ local function read(ms, from)
     came_back = redis.call('EXISTS', GENS) == 1
   end
   local ids, again, n, m = {}, {}, 0, ms[from]
+  local last, a, b, c, d = byte(m, 7, 11) -- of seq, and gen
   repeat
     n = n + 1
     ids[n] = sub(m, 12)
-    local last, a, b, c, d = byte(m, 7, 11) -- of seq, and gen
     if d ~= 0 or c ~= 0 or b ~= 0 or a ~= 0 then
       again[n] = true
     end
     m = ms[from + n]
+    if m then
+      last, a, b, c, d = byte(m, 7, 11)
+    end
   until not m or n == 100 or (last or 0) % 2 == 1
   return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}, again
 end
@@ -139,6 +142,12 @@ local function lease_all()
     redis.call('ZREMRANGEBYRANK', DUE, 1, 0)
   end
   local list = leased > 2 * MANY and redis.call('HLEN', HELD) <= LIST
+  if list then
+    redis.call('ZREM', LEASES, '')
+  end
+  if list or #stray > 0 then
+    redis.call('HDEL', HELD, '')
+  end
   if list then
     on('ZADD', LEASES, {till_text, LONG})
     holds[leased + 1], holds[leased + 2] = '', LONG
