@@ -104,5 +104,7 @@ func (l *local) remove() error {
 			return err
 		}
 	}
-	return os.RemoveAll(l.dir)
+	// A program of the server may outlive it for a moment, and write a file: once a minute a broker starts an Erlang,
+	// in a session of its own, that makes a cookie where there is none.
+	return await("its directory to go", func() (bool, error) { return false, os.RemoveAll(l.dir) })
 }
