@@ -25,7 +25,8 @@ import (
 type testRun struct {
 	Harness
 	check  Check
-	ctx    context.Context
+	whole  context.Context // of the caller
+	ctx    context.Context // whole, for checkTime at most
 	cancel context.CancelFunc
 	fake   *clockwork.FakeClock // nil in real time
 
@@ -54,12 +55,13 @@ type expectation struct {
 // before the clock moves on.
 var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// checkTime bounds one check.
+// checkTime bounds one check, or one of many runs of operations in it.
 const checkTime = 5 * time.Minute
 
 func newTestRun(ctx context.Context, h Harness, c Check) (*testRun, error) {
 	t := &testRun{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
-	t.ctx, t.cancel = context.WithTimeout(ctx, checkTime)
+	t.whole, t.cancel = context.WithCancel(ctx)
+	t.renew()
 	if t.Virtual {
 		t.fake = clockwork.NewFakeClockAt(virtualStart)
 	}
@@ -67,6 +69,13 @@ func newTestRun(ctx context.Context, h Harness, c Check) (*testRun, error) {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
+}
+
+// renew lets the check, or its next run of operations, have the whole checkTime.
+func (t *testRun) renew() {
+	end := t.cancel
+	ctx, cancel := context.WithTimeout(t.whole, checkTime)
+	t.ctx, t.cancel = ctx, func() { cancel(); end() }
 }
 
 func (t *testRun) open() error {
