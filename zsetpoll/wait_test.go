@@ -96,6 +96,32 @@ func TestWaitReplicas(t *testing.T) {
 	await(t, "the replica to have it", func() bool { return errors.Is(pushLater(t, q, "second"), delayq.ErrDuplicate) })
 }
 
+// From Redis 7.2 on, WAIT waits for the last write of its connection. So a push that is refused, since
+// another connection stored the message, writes too.
+func TestRefusedPushWrites(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	q := p.queue(t)
+	must(t, pushLater(t, q, "first"))
+	client := p.master.Client(t)
+	offset := func() string {
+		info, err := client.Info(t.Context(), "replication").Result()
+		must(t, err)
+		_, rest, _ := strings.Cut(info, "master_repl_offset:")
+		text, _, _ := strings.Cut(rest, "\r\n")
+		return text
+	}
+	// A write that nobody asked for, such as PING to the replica, would pass for the push's own.
+	must(t, client.ConfigSet(t.Context(), "repl-ping-replica-period", "3600").Err())
+	before := offset()
+	if _, err := q.Push(t.Context(), []byte("body"), delayq.ID("first"), delayq.After(time.Hour), delayq.UniqueFor(time.Hour)); !errors.Is(err, delayq.ErrDuplicate) {
+		t.Errorf("got %v", err)
+	}
+	if after := offset(); after == before {
+		t.Errorf("the offset is %s before and after the push", before)
+	}
+}
+
 // The replica is promoted while the master's writes do not reach it. Asynchronous replication loses
 // messages then, and a push that waits returns an error for them.
 func TestWaitNarrowsLoss(t *testing.T) {

@@ -126,6 +126,12 @@ func (f *full) rejects() {
 	if f.push(1) != 1 {
 		f.t.Fatal("a full server takes a message")
 	}
+	if f.hash { // the store can replace
+		errs := f.q.Schedule(f.ctx, []backend.Message{{ID: "new", Body: []byte("x"), Replace: true}})
+		if err := errors.Join(errs...); !errors.Is(err, backend.ErrFull) {
+			f.t.Fatalf("a push that may replace: %v on a full server", err)
+		}
+	}
 	f.whole()
 }
 

@@ -73,9 +73,22 @@ func (r *Runner) confirmed(ctx context.Context, cmd Once) (any, error) {
 	_ = conn.Process(ctx, cmd)
 	reply, err := cmd.Result()
 	if err != nil {
+		r.moved(ctx, err)
 		return nil, err
 	}
-	return reply, r.Confirm.await(ctx, conn)
+	err = r.Confirm.await(ctx, conn)
+	var refusal redis.Error
+	if errors.As(err, &refusal) { // BUSY for another's script, or UNBLOCKED by a failover: the command was executed
+		err = fmt.Errorf("%w: %w", backend.ErrUnconfirmed, err)
+	}
+	return reply, err
+}
+
+// moved has a Cluster's client look up the masters of the slots. It does so by itself only for what it sends itself.
+func (r *Runner) moved(ctx context.Context, err error) {
+	if c, ok := r.Client.(*redis.ClusterClient); ok && redis.HasErrorPrefix(err, "MOVED ") {
+		c.ReloadState(ctx)
+	}
 }
 
 // replyWithin is how much longer than the wait itself a server may take to reply.

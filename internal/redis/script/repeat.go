@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -119,20 +120,21 @@ const (
 
 // Replies of servers that have not executed the script.
 var (
-	unreadyReplies   = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"}
-	misplacedReplies = []string{"READONLY", "NOREPLICAS", "BUSY ", "max number of clients"}
+	unreadyReplies   = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "ASK "}
+	misplacedReplies = []string{"READONLY", "NOREPLICAS", "BUSY ", "MOVED ", "max number of clients"}
 )
 
 func problemOf(ctx context.Context, err error) problem {
 	var reply redis.Error
+	var loading *notLoaded
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, backend.ErrUnconfirmed):
 		return none
 	case errors.As(err, &reply):
 		return refusal(err)
 	case !Unknown(ctx, err) || errors.Is(err, backend.ErrOutcomeUnknown) || errors.Is(err, context.DeadlineExceeded) && over(ctx):
 		return none
-	case call.Unsent(err):
+	case call.Unsent(err) || errors.As(err, &loading):
 		return unsent
 	default:
 		return lost
@@ -156,6 +158,10 @@ func refusal(err error) problem {
 		if redis.HasErrorPrefix(err, prefix) {
 			return misplaced
 		}
+	}
+	// Before Redis 7 the error of a command in a script begins with the place in the script.
+	if strings.Contains(err.Error(), "READONLY You can't write against a read only replica") {
+		return misplaced
 	}
 	return none
 }

@@ -81,7 +81,7 @@ func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (a
 		return reply, err
 	}
 	if err := r.Client.ScriptLoad(ctx, sc.text).Err(); err != nil {
-		return nil, fmt.Errorf("loading: %w", err)
+		return nil, &notLoaded{err}
 	}
 	reply, err = r.eval(ctx, "evalsha", sc.sha, first, args)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -89,6 +89,12 @@ func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (a
 	}
 	return r.eval(ctx, "eval", sc.text, first, args) // it was forgotten in between
 }
+
+// notLoaded is the error of a script that the server does not have, and so has not executed.
+type notLoaded struct{ err error }
+
+func (e *notLoaded) Error() string { return "loading: " + e.err.Error() }
+func (e *notLoaded) Unwrap() error { return e.err }
 
 func (r *Runner) eval(ctx context.Context, command, sc string, first age, args []any) (any, error) {
 	all := make([]any, 0, 3+len(r.Keys)+2+len(r.Args)+len(args))
@@ -122,7 +128,7 @@ func Translate(err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("%w: %w", backend.ErrClosed, err)
 	}
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") || strings.Contains(err.Error(), "WRONGTYPE Operation against a key") { // so before Redis 7
 		return fmt.Errorf("%w: %w", errWrongType, err)
 	}
 	return err

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jonboulle/clockwork"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
@@ -126,9 +129,37 @@ func (refusal) RedisError()     {}
 // repetition.
 func TestServerNotReady(t *testing.T) {
 	t.Parallel()
-	r := setup(t, &hook{times: 5, before: refusal("LOADING Redis is loading the dataset in memory")})
-	if reply, err := r.Run(t.Context(), count); reply != int64(0) || err != nil {
-		t.Errorf("got %v, %v, want a first execution", reply, err)
+	for text, times := range map[string]int32{
+		"LOADING Redis is loading the dataset in memory": 5,
+		"ASK 3999 127.0.0.1:6381":                        5,
+		"MOVED 3999 127.0.0.1:6381":                      2,
+		"BUSY Redis is busy running a script.":           2,
+		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.": 2, // before Redis 7
+	} {
+		t.Run(strings.Fields(text)[0], func(t *testing.T) {
+			t.Parallel()
+			r := setup(t, &hook{times: times, before: refusal(text)})
+			if reply, err := r.Run(t.Context(), count); reply != int64(0) || err != nil {
+				t.Errorf("got %v, %v, want a first execution", reply, err)
+			}
+		})
+	}
+}
+
+// A script that could not be loaded was not executed: the next try is no repetition.
+func TestLoadingIsLost(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	var loads atomic.Int32
+	r.Client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "script" && loads.Add(1) == 1 {
+			return io.EOF
+		}
+		return send()
+	}))
+	own := load(fmt.Sprintf("redis.call('INCR', KEYS[1])\nreturn RETRY and 1 or %d - %[1]d", time.Now().UnixMicro()))
+	if reply, err := r.Run(t.Context(), own); reply != int64(0) || err != nil || loads.Load() != 2 {
+		t.Errorf("got %v, %v after %d tries to load, want a first execution after two", reply, err, loads.Load())
 	}
 }
 
@@ -271,6 +302,26 @@ func TestUnconfirmed(t *testing.T) {
 	}
 	if n := executed(t, r); n != 1 {
 		t.Errorf("executed %d times", n)
+	}
+}
+
+// A script that was executed is not tried again where the server then refuses to wait.
+func TestWaitIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"BUSY Redis is busy running a script.", "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"} {
+		r := setup(t).Confirmed(script.Confirmation{Replicas: 1, Within: 20 * time.Millisecond})
+		r.Client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+			if cmd.Name() == "wait" {
+				return refusal(text)
+			}
+			return send()
+		}))
+		if _, err := r.Run(t.Context(), count); !errors.Is(err, backend.ErrUnconfirmed) || errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("%s: got %v", text, err)
+		}
+		if n := executed(t, r); n != 1 {
+			t.Errorf("%s: executed %d times", text, n)
+		}
 	}
 }
 

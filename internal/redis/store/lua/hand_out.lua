@@ -58,7 +58,8 @@ local function untouched_of(m, rec, v)
   -- A later push has a greater seq, which is not ahead of the server's clock. What has neither is
   -- unreadable, and becomes a dead letter.
   local seq = seq_of(rec)
-  local pushed_later = #seq == 7 and seq > m and struct.unpack('>I7', seq) / 2 <= server_clock()
+  local n = #seq == 7 and struct.unpack('>I7', seq)
+  local pushed_later = n and n > struct.unpack('>I7', m .. '\0\0\0\0\0\0\0') and n / 2 <= server_clock()
   return not pushed_later and 0 or nil
 end
 

@@ -10,6 +10,12 @@ local function reserve(n)
   return last - n
 end
 
+-- Writes, and changes nothing. WAIT waits for the last write of its connection; a push that finds its
+-- message there has none, and another connection may have stored that a moment ago.
+local function touch()
+  redis.pcall('INCRBY', SEQ, 0)
+end
+
 -- Messages of more bytes are read one by one.
 local HEAVY = 16 * 1024
 

@@ -54,6 +54,7 @@ local function special()
   function s.met(id, content, due, us)
     local rec = named('HGET', redis.pcall('HGET', MSG, id))
     if rec then
+      touch()
       return (RETRY and own(id, rec, content, due)) and 1 or s.refused(id, rec)
     end
     local till = taken and taken_till(id)
