@@ -72,46 +72,45 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 			return c, err
 		}
 	}
-	chosen := q.choose(limit)
+	chosen, failing := q.choose(limit)
 	claims := make(chan claimed, len(chosen))
 	for _, s := range chosen {
-		q.Calls.Go(func() {
-			ds, err := q.claimFrom(ctx, s, lease, name)
-			claims <- claimed{ds, err}
-		})
+		q.Calls.Go(func() { claims <- q.claimFrom(ctx, s, lease, name) })
 	}
-	succeeded := false
+	for _, s := range failing { // nobody waits for them
+		look := make(chan claimed, 1)
+		q.Calls.Go(func() { look <- q.claimFrom(ctx, s, lease, name) })
+		q.Calls.Go(func() { q.await(look, 1, lease) })
+	}
 	patience := time.NewTimer(alone)
 	defer patience.Stop()
 	for left := len(chosen); left > 0; left-- {
 		select {
 		case got := <-claims:
-			c.Deliveries = append(c.Deliveries, got.ds...)
-			err, succeeded = cmp.Or(err, got.err), succeeded || got.err == nil
-			if len(c.Deliveries) > 0 {
+			if len(c.Deliveries) == 0 && len(got.ds) > 0 {
 				patience.Reset(min(together, lease/4))
 			}
+			c.Deliveries, err = append(c.Deliveries, got.ds...), cmp.Or(err, got.err)
 			continue
 		case <-patience.C:
 			q.Calls.Go(func() { q.await(claims, left, lease) })
 		}
 		break
 	}
-	if len(c.Deliveries) > 0 {
-		err = nil // the shard is asked again soon
-	}
-	if !succeeded {
-		err = cmp.Or(err, q.lateError())
-	}
 	c.Now, c.Next = q.nextEvent()
-	return c, err
+	return c, q.total(err)
 }
 
-// lateError returns the error of a claim that was not waited for, once.
-func (q *Queue) lateError() (err error) {
+// total returns the error of a claim, or of one that was not waited for, if no shard can be claimed from. Else
+// the workers would pause, and the messages of the other shards would wait: a shard that failed is asked
+// again soon.
+func (q *Queue) total(err error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err, q.late = q.late, nil
+	err, q.late = cmp.Or(err, q.late), nil
+	if slices.ContainsFunc(q.shardsLocked(), func(s *shard) bool { return !s.claimed && s.rest.IsZero() }) {
+		return nil
+	}
 	return err
 }
 
@@ -165,18 +164,19 @@ type share struct {
 // choose returns the shards to claim from: those whose first messages are due, the longest due first, as
 // many as limit allows shares for. Messages that are due more than Disorder after the first are left out.
 // Shards of which that is not known are looked at before. Where none is due, and once each Poll, it looks
-// at one in turn, since a wake-up can be lost.
-func (q *Queue) choose(limit int) (chosen []share) {
+// at one in turn, since a wake-up can be lost. Shards whose last claim failed are apart: they must not hold
+// the others up.
+func (q *Queue) choose(limit int) (chosen, failing []share) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.Clock.Now()
 	all := q.shardsLocked()
-	var due, failing []*shard
+	var due []*shard
 	for _, s := range all {
 		switch {
 		case s.claimed || s.at.After(now) || s.rest.After(now):
-		case !s.rest.IsZero(): // its last claim failed, and it must not hold the others up
-			failing = append(failing, s)
+		case !s.rest.IsZero():
+			failing = append(failing, s.share(time.Time{}, 1))
 		case !s.at.After(lookNow):
 			chosen = append(chosen, s.share(time.Time{}, 1))
 		default:
@@ -184,7 +184,7 @@ func (q *Queue) choose(limit int) (chosen []share) {
 		}
 	}
 	if len(chosen) > 0 {
-		return chosen
+		return chosen, failing
 	}
 	slices.SortStableFunc(due, func(a, b *shard) int { return a.at.Compare(b.at) })
 	rest := limit
@@ -205,9 +205,6 @@ func (q *Queue) choose(limit int) (chosen []share) {
 		chosen[i].limit += part
 		rest -= part
 	}
-	for _, s := range failing {
-		chosen = append(chosen, s.share(time.Time{}, 1))
-	}
 	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
 		q.looked = now
 		if q.turns++; q.turns%readEvery == 0 && !q.busy {
@@ -217,7 +214,7 @@ func (q *Queue) choose(limit int) (chosen []share) {
 			chosen = append(chosen, s.share(time.Time{}, 1))
 		}
 	}
-	return chosen
+	return chosen, failing
 }
 
 func (s *shard) share(latest time.Time, limit int) share {
@@ -225,11 +222,11 @@ func (s *shard) share(latest time.Time, limit int) share {
 	return share{s, latest, limit}
 }
 
-// inTurn returns the next shard without a claim, or nil.
+// inTurn returns the next shard without a claim whose last one has not failed, or nil.
 func (q *Queue) inTurn(shards []*shard) *shard {
 	for range shards {
 		q.next++
-		if s := shards[q.next%len(shards)]; !s.claimed {
+		if s := shards[q.next%len(shards)]; !s.claimed && s.rest.IsZero() {
 			return s
 		}
 	}
@@ -253,21 +250,24 @@ func (q *Queue) maintainOnce() {
 	}
 }
 
-func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, name string) ([]backend.Delivery, error) {
+func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, name string) claimed {
 	c, err := s.ClaimUpTo(ctx, s.latest, s.limit, lease, name)
 	if errors.Is(err, store.ErrSplit) { // an old generation, which is known
 		err = nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err != nil && s.rest.IsZero() && ctx.Err() == nil {
+		q.Log.Warn("delayq: claiming from a shard failed; its messages wait", "shard", s.Channel(), "err", err)
+	}
 	s.claimed, s.many, s.rest = false, len(c.Deliveries) >= s.limit, time.Time{}
 	for i := range c.Deliveries {
 		c.Deliveries[i].Token.Hi |= uint64(byte(s.generation)) << 56
 	}
 	switch {
 	case err != nil:
-		s.rest = q.Clock.Now().Add(again)
-		time.AfterFunc(again, q.Wake) // a handle may sleep until something wakes it
+		s.at, s.rest = lookNow, q.Clock.Now().Add(again) // what has happened there meanwhile is unknown
+		time.AfterFunc(again, q.Wake)                    // a handle may sleep until something wakes it
 	case c.Next.IsZero():
 		s.at = never
 		s.server, s.local = c.Now, q.localTime(c.Now)
@@ -278,7 +278,7 @@ func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, nam
 	if !s.woken.IsZero() && s.woken.Before(s.at) {
 		s.at = s.woken
 	}
-	return c.Deliveries, err
+	return claimed{c.Deliveries, err}
 }
 
 // localTime returns what the queue's clock shows when a reply has come with the server's time. The

@@ -29,7 +29,11 @@ const last = "ff"
 func placeOf(cursor string) (p place, err error) {
 	parts := strings.Split(cursor, ".")
 	var errs [3]error
-	if len(parts) == 4 {
+	switch len(parts) {
+	case 2: // of the queue before it had shards
+		p.due, errs[0] = strconv.ParseInt(parts[0], 10, 64)
+		p.member = parts[1]
+	case 4:
 		p.due, errs[0] = strconv.ParseInt(parts[0], 10, 64)
 		p.generation, errs[1] = strconv.Atoi(parts[1])
 		p.shard, errs[2] = strconv.Atoi(parts[2])
@@ -157,6 +161,10 @@ type deadPlaces map[position]string
 func deadPlacesOf(cursor string) (deadPlaces, error) {
 	from := make(deadPlaces)
 	if cursor == "" {
+		return from, nil
+	}
+	if place, err := strconv.ParseUint(cursor, 10, 64); err == nil { // of the queue before it had shards
+		from[position{}] = strconv.FormatUint(place, 10)
 		return from, nil
 	}
 	for part := range strings.SplitSeq(cursor, ",") {
