@@ -47,7 +47,7 @@ func noteOf(gens []generation) string {
 // pause that the queue has without them.
 func (q *Queue) begin(ctx context.Context, n int) error {
 	// The number is none of an earlier queue of the name, whose shards may refuse pushes.
-	number := int(time.Now().UnixMilli())
+	number := numberFrom(int(time.Now().UnixMilli()), q.generations())
 	first := generation{number, q.shardsOf(number, n)}
 	whole := generation{shards: []*shard{{Store: q.base}}}
 	paused, until, err := q.base.Paused(ctx)
@@ -78,6 +78,15 @@ func (q *Queue) begin(ctx context.Context, n int) error {
 		return err
 	}
 	return q.base.ResumeAll(ctx) // it is no shard
+}
+
+// numberFrom returns the number of a new generation: the first from n on whose leases have a mark of their own.
+func numberFrom(n int, gens []generation) int {
+	taken := func(g generation) bool { return g.mark() == byte(n) }
+	for byte(n) == 0 || slices.ContainsFunc(gens, taken) { // 0 is the mark of generation 0, which may be found later
+		n++
+	}
+	return n
 }
 
 // generations returns those that are known, the oldest first.
@@ -340,7 +349,8 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if len(gens) >= mostGenerations {
 			return backend.Invalid("number of generations of shards", len(gens)+1, fmt.Sprintf("up to %d: wait until the messages of one are gone", mostGenerations))
 		}
-		next := generation{newest.number + 1, q.shardsOf(newest.number+1, n)}
+		number := numberFrom(newest.number+1, gens)
+		next := generation{number, q.shardsOf(number, n)}
 		// Nothing is handed out from them before they have the queue's pause, and nothing while it lasts if
 		// this program ends before.
 		paused, until, err := newest.shards[0].Paused(ctx)

@@ -19,6 +19,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/shard"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/zsetpoll"
@@ -551,6 +552,56 @@ func TestLostReplyOfAnAck(t *testing.T) {
 	}
 	redistest.Wants(t, q.Ack(ctx, ls), backend.ErrLeaseLost)
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// TestMarksDiffer has a queue without shards get two generations of them, whose numbers would end in a byte 0, the
+// mark of its own messages. A repeated ack is not taken for one of those.
+func TestMarksDiffer(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.SharedRedisCluster(t)
+	client := cluster.Client(t)
+	var lost atomic.Int64
+	client.AddHook(losesReplies(&lost))
+	b := zsetpoll.New(client, zsetpoll.Shards(1))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: "old", Delay: time.Hour}})...)
+	redistest.Must(t, client.Set(ctx, "delayq:{"+t.Name()+"}:shards", fmt.Sprintf("0:1,%d:2", 7<<40-1), 0).Err())
+	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+	var ls []backend.Lease
+	for len(ls) < 9 {
+		ds, err := q.Receive(ctx, 9, time.Minute)
+		redistest.Must(t, err)
+		ls = append(ls, redistest.Leases(ds)...)
+	}
+	lost.Store(2)
+	redistest.Must(t, q.Ack(ctx, ls)...)
+	lost.Store(0)
+	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
+		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
+	}
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// TestNumberOfAGeneration has no two generations share the mark of their leases.
+func TestNumberOfAGeneration(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from   int
+		listed []int
+		want   int
+	}{
+		{7<<40 - 1, nil, 7<<40 - 1},
+		{7 << 40, nil, 7<<40 + 1},
+		{7 << 40, []int{0, 6<<40 + 1, 6<<40 + 2}, 7<<40 + 3},
+		{7<<40 - 1, []int{6<<40 + 255}, 7<<40 + 1},
+	} {
+		if got := shard.NumberFrom(tt.from, tt.listed...); got != tt.want {
+			t.Errorf("from %x on, with %x: %x, want %x", tt.from, tt.listed, got, tt.want)
+		}
+	}
 }
 
 // losesReplies loses the replies of some scripts.
