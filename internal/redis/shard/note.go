@@ -44,20 +44,15 @@ func noteOf(gens []generation) string {
 }
 
 // begin splits a queue into n shards, if it has none yet, and takes over its note. The first shards have the
-// pause that the queue has without them.
+// queue's pause.
 func (q *Queue) begin(ctx context.Context, n int) error {
 	// The number is none of an earlier queue of the name, whose shards may refuse pushes.
 	number := numberFrom(int(time.Now().UnixMilli()), q.generations())
 	first := generation{number, q.shardsOf(number, n)}
-	whole := generation{shards: []*shard{{Store: q.base}}}
-	paused, until, err := q.base.Paused(ctx)
-	if err == nil && paused {
-		err = pauseAll(ctx, first, backend.Pause{Until: until})
-	}
-	if err != nil {
+	if err := q.holdBack(ctx, first); err != nil {
 		return err
 	}
-	note, made, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
+	note, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
 	if err != nil {
 		return err
 	}
@@ -66,18 +61,7 @@ func (q *Queue) begin(ctx context.Context, n int) error {
 		return err
 	}
 	q.take(gens, sizes)
-	switch {
-	case !paused:
-		return nil
-	case gens[len(gens)-1].number != number: // another program was faster
-		return pauseAll(ctx, first, backend.Pause{Until: backend.EarliestDue})
-	case !made: // another may have made it in this millisecond
-		return nil
-	}
-	if err := q.carryPause(ctx, whole, first); err != nil || gens[0].number == 0 {
-		return err
-	}
-	return q.base.ResumeAll(ctx) // it is no shard
+	return q.release(ctx, first, note)
 }
 
 // numberFrom returns the number of a new generation: the first from n on whose leases have a mark of their own.
@@ -308,7 +292,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 	if err != nil {
 		return err
 	}
-	if note == noteOf(rest) {
+	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
 		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
 		if err = errors.Join(err, ended.endPushes(ctx, forgotten)); err != nil {
 			return err
@@ -351,17 +335,7 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		}
 		number := numberFrom(newest.number+1, gens)
 		next := generation{number, q.shardsOf(number, n)}
-		// Nothing is handed out from them before they have the queue's pause, and nothing while it lasts if
-		// this program ends before.
-		paused, until, err := newest.shards[0].Paused(ctx)
-		if err != nil {
-			return err
-		}
-		p := backend.Pause{Until: until}
-		if !paused {
-			p = backend.Pause{For: newShards}
-		}
-		if err := pauseAll(ctx, next, p); err != nil {
+		if err := q.holdBack(ctx, next); err != nil {
 			return err
 		}
 		want := noteOf(append(slices.Clone(gens), next))
@@ -372,17 +346,45 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if err := q.adopt(ctx, note); err != nil {
 			return err
 		}
+		err = q.release(ctx, next, note)
 		if note == want {
-			return errors.Join(q.carryPause(ctx, newest, next), q.maintain(ctx))
+			return errors.Join(err, q.maintain(ctx))
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// carryPause gives new shards the pause of the others, or none. Where another program changes the pause
-// meanwhile, it does so again.
-func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
+// holdBack pauses new shards that are not in the note yet. Nothing is handed out from them before they have the
+// queue's pause, and nothing while it lasts if this program ends before.
+func (q *Queue) holdBack(ctx context.Context, g generation) error {
+	paused, until, err := q.base.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	p := backend.Pause{Until: until}
+	if !paused {
+		p = backend.Pause{For: newShards}
+	}
+	return pauseAll(ctx, g, p)
+}
+
+// release gives new shards the queue's pause, or none. Another program may have been faster, so that the note has
+// others; then these are no shards.
+func (q *Queue) release(ctx context.Context, g generation, note string) error {
+	if slices.Contains(strings.Split(note, ","), noteOf([]generation{g})) {
+		return q.carryPause(ctx, g)
+	}
+	return pauseAll(ctx, g, backend.Pause{Until: backend.EarliestDue})
+}
+
+// carryPause gives new shards the pause of the queue's own store, or none. Where another program changes the
+// pause meanwhile, it does so again. PauseAll begins with that store: a change that is not seen here comes to
+// the shards later.
+func (q *Queue) carryPause(ctx context.Context, to generation) error {
 	for {
-		paused, until, err := from.shards[0].Paused(ctx)
+		paused, until, err := q.base.Paused(ctx)
 		if err != nil {
 			return err
 		}
@@ -393,7 +395,7 @@ func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
 		if err := pauseAll(ctx, to, p); err != nil {
 			return err
 		}
-		again, end, err := from.shards[0].Paused(ctx)
+		again, end, err := q.base.Paused(ctx)
 		if err != nil || again == paused && end.Equal(until) {
 			return err
 		}

@@ -351,10 +351,19 @@ func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 	return removed, err
 }
 
-// PauseAll is as in backend.Queue. After an error some shards may be paused.
+// PauseAll is as in backend.Queue. The queue's own store has the pause too, and has it first, also where it is no
+// shard: new shards get it from there. After an error some shards may be paused.
 func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	if err := q.base.PauseAll(ctx, p); err != nil {
+		return err
+	}
 	for shards := q.shards(); ; {
-		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) {
+			if s == q.base {
+				return none, nil
+			}
+			return none, s.PauseAll(ctx, p)
+		})
 		if err != nil {
 			return err
 		}

@@ -503,6 +503,87 @@ func TestPausedQueueOfTwoPrograms(t *testing.T) {
 	})
 }
 
+// TestPauseWhileSplit has another program pause a queue while it gets its first shards: one that does not know of
+// them, or that does. No part of the pause is lost, and none outlives it.
+func TestPauseWhileSplit(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, tt := range map[string]struct {
+		messages      int // before
+		paused        bool
+		before, after bool // whether it is paused then
+		lost          bool // the reply that there are shards
+	}{
+		"before the note":                        {before: true},
+		"before the note, with messages":         {messages: 3, before: true},
+		"after the note":                         {after: true},
+		"after the note, with messages":          {messages: 3, after: true},
+		"before the note, whose reply is lost":   {before: true, lost: true},
+		"long before, and the reply is lost":     {paused: true, lost: true},
+		"not at all, though the reply is lost":   {lost: true},
+		"not at all, with messages and no reply": {messages: 3, lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			plain := zsetpoll.New(client, zsetpoll.Shards(1))
+			t.Cleanup(func() { _ = plain.Close() })
+			q := open(t, plain)
+			redistest.Must(t, q.Schedule(ctx, ids(0, tt.messages))...)
+			if tt.paused {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			}
+			splitting := redistest.Another(t, client)
+			splitting.AddHook(aroundFirstNote(func(send func() error) error {
+				if tt.before {
+					redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+				}
+				err := send()
+				if tt.after {
+					fresh := zsetpoll.New(client)
+					redistest.Must(t, open(t, fresh).PauseAll(ctx, backend.Pause{}), fresh.Close())
+				}
+				if tt.lost && err == nil {
+					return io.EOF
+				}
+				return err
+			}))
+			b := zsetpoll.New(splitting, zsetpoll.Shards(4))
+			t.Cleanup(func() { _ = b.Close() })
+			sharded := open(t, b)
+			redistest.Must(t, sharded.Schedule(ctx, ids(tt.messages, 9))...)
+			if tt.paused || tt.before || tt.after {
+				if ds, err := receiveNothing(ctx, sharded); len(ds) > 0 {
+					t.Errorf("a paused queue hands out %v, %v", ds, err)
+				}
+				redistest.Must(t, sharded.ResumeAll(ctx))
+			}
+			if left, err := client.Keys(ctx, "delayq:{"+t.Name()+"[}/]*:paused").Result(); err != nil || len(left) > 0 {
+				t.Errorf("paused is still %v, and %v", left, err)
+			}
+			takeAll(ctx, t, sharded, tt.messages+9)
+			redistest.Must(t, q.Close(), sharded.Close(), b.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// aroundFirstNote is a client's hook that runs f once, for the script that makes a queue's first note.
+func aroundFirstNote(f func(send func() error) error) redis.Hook {
+	var met atomic.Bool
+	return redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() != "evalsha" || !slices.Contains(cmd.Args(), any("?")) || met.Swap(true) {
+			return send()
+		}
+		return f(func() error {
+			err := send()
+			if redis.HasErrorPrefix(err, "NOSCRIPT") {
+				met.Store(false) // it comes again
+			}
+			return err
+		})
+	})
+}
+
 // TestPurgeKeepsTheNote purges a queue of two generations. Both know what they are.
 func TestPurgeKeepsTheNote(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {

@@ -47,12 +47,10 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 // Split reports whether the queue is split into shards.
 func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s.keys.split) }
 
-// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then. It
-// reports false where it is unknown whether this call has made it.
-func (s *Store) FirstNote(ctx context.Context, note string) (there string, made bool, err error) {
-	there, err = s.note(ctx, "?", note)
-	there, made = strings.CutPrefix(there, "!")
-	return there, made, err
+// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then.
+func (s *Store) FirstNote(ctx context.Context, note string) (string, error) {
+	there, err := s.note(ctx, "?", note)
+	return strings.TrimPrefix(there, "!"), err // which says that this call has made it
 }
 
 // ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is
