@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,8 +88,8 @@ const (
 	readAgain = forgotten / 2
 )
 
-// settled is how long after the beginning of the next a generation ends at the earliest. By then the
-// replicas of its masters know that it refuses pushes: a failover does not take that back.
+// settled is how long a generation refuses pushes before it ends. By then the replicas of its masters know that
+// it does: a failover does not take that back.
 var settled = 15 * time.Second
 
 // wholeFor is how long a queue counts as one without shards, for calls that its store does not refuse.
@@ -224,9 +225,9 @@ func (q *Queue) take(gens []generation, sizes []int) {
 		}
 	}
 	q.gens, q.read = gens, time.Now()
-	if channels != nil {
-		q.since = q.read
-	}
+	maps.DeleteFunc(q.refuse, func(number int, _ time.Time) bool {
+		return !slices.ContainsFunc(gens, func(g generation) bool { return g.number == number })
+	})
 	q.mu.Unlock()
 	for _, channel := range channels {
 		q.Follow(channel)
@@ -254,21 +255,26 @@ func (q *Queue) maintain(ctx context.Context) error {
 		if err := g.endPushes(ctx, 0); err != nil {
 			return err
 		}
+		lasting := q.hasSettled(g)
 		empty, err := g.empty(ctx)
 		if err != nil {
 			return err
 		}
-		if empty && q.hasSettled() { // no message can come to it any more
+		if empty && lasting { // no message can come to it any more
 			return q.end(ctx, gens, g)
 		}
 	}
 	return nil
 }
 
-func (q *Queue) hasSettled() bool {
+// hasSettled notes that this handle has had a generation refuse pushes, and reports whether it had long before.
+func (q *Queue) hasSettled(g generation) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return time.Since(q.since) >= settled
+	if _, known := q.refuse[g.number]; !known {
+		q.refuse[g.number] = time.Now()
+	}
+	return time.Since(q.refuse[g.number]) >= settled
 }
 
 // endPushes has the shards of a generation that is not the newest refuse new ids, for so long, or 0 for

@@ -26,14 +26,14 @@ type Queue struct {
 	given  clockwork.Clock // nil for the servers' own
 
 	mu     sync.Mutex
-	gens   []generation // changed as a whole
-	read   time.Time    // when the note was read
-	since  time.Time    // when there was a new generation in it
-	turns  int          // how often something was looked at without a reason
-	next   int          // the shard that is then
-	looked time.Time    // when one was
-	busy   bool         // maintain runs
-	late   error        // of a claim that was not waited for
+	gens   []generation      // changed as a whole
+	read   time.Time         // when the note was read
+	refuse map[int]time.Time // since when, at the latest, the generations of some numbers refuse pushes
+	turns  int               // how often something was looked at without a reason
+	next   int               // the shard that is then
+	looked time.Time         // when one was
+	busy   bool              // maintain runs
+	late   error             // of a claim that was not waited for
 }
 
 var _ queue.Messages = (*Queue)(nil)
@@ -52,7 +52,7 @@ type Config struct {
 // goes on without, and is the one store until a push or a claim finds out that another program has split
 // the queue.
 func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
-	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock, refuse: make(map[int]time.Time)}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}

@@ -294,6 +294,49 @@ func TestReshardStopped(t *testing.T) {
 	})
 }
 
+// TestRefusesBeforeItEnds has a handle know of new shards, but fail for long to have the old ones refuse pushes.
+// The old ones end a while after they do.
+func TestRefusesBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	server := testenv.SharedRedis(t)
+	client := server.Client(t)
+	var failing, failed atomic.Bool
+	var refuse atomic.Int64 // since when
+	failing.Store(true)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		switch {
+		case cmd.Name() != "set":
+			return send()
+		case failing.Load():
+			failed.Store(true)
+			cmd.SetErr(errStopped)
+			return errStopped
+		}
+		refuse.CompareAndSwap(0, time.Now().UnixNano())
+		return send()
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(2), zsetpoll.Poll(20*time.Millisecond))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	raw := server.Client(t)
+	setNote(ctx, t, raw, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
+	redistest.Await(t, "the handle to know the new shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return failed.Load()
+	})
+	time.Sleep(shard.Settled) // since it knows them
+	failing.Store(false)
+	redistest.Await(t, "the end of the old shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return note(ctx, t, raw) == "8"
+	})
+	if took := time.Since(time.Unix(0, refuse.Load())); took < shard.Settled {
+		t.Errorf("the old shards ended %v after they began to refuse pushes", took)
+	}
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
 // TestNoteLost has a server forget the note, as a replica does that was behind when it was promoted.
 func TestNoteLost(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
