@@ -344,11 +344,19 @@ func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counts, err := all(shards, func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
+	counts, err := all(q.withOwn(shards), func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
 	for _, n := range counts {
 		removed += n
 	}
 	return removed, err
+}
+
+// withOwn adds the queue's own store, which has the activity, where it is no shard.
+func (q *Queue) withOwn(shards []*shard) []*shard {
+	if shards[0].Store == q.base {
+		return shards
+	}
+	return append(shards, &shard{Store: q.base})
 }
 
 // PauseAll is as in backend.Queue. The queue's own store has the pause too, and has it first, also where it is no
@@ -403,9 +411,7 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, err
 	}
-	if shards[0].Store != q.base {
-		shards = append(shards, &shard{Store: q.base})
-	}
+	shards = q.withOwn(shards)
 	counts, err := all(shards, func(_ int, s *store.Store) (backend.Stats, error) { return s.Stats(ctx) })
 	if err != nil {
 		return backend.Stats{}, err

@@ -649,6 +649,28 @@ func TestPurgeKeepsTheNote(t *testing.T) {
 	})
 }
 
+// TestPurgeOfTheActivity purges a queue whose own store is no shard, but has its activity.
+func TestPurgeOfTheActivity(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(4)
+		q := open(t, b)
+		redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+		counts := "delayq:{" + t.Name() + "}:counts"
+		redistest.Must(t, client.HSet(ctx, counts, "pushed", 9).Err())
+		if st, err := q.Stats(ctx); err != nil || st.Activity.Pushed != 9 {
+			t.Errorf("the activity is %+v, %v", st.Activity, err)
+		}
+		if n, err := q.Purge(ctx); n != 9 || err != nil {
+			t.Errorf("Purge returns %d, %v", n, err)
+		}
+		if st, err := q.Stats(ctx); err != nil || st.Activity != (backend.Activity{}) {
+			t.Errorf("after a purge the activity is %+v, %v", st.Activity, err)
+		}
+		redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+	})
+}
+
 // TestLostReplyOfAnAck acks messages of an old generation on a client that loses the first reply.
 func TestLostReplyOfAnAck(t *testing.T) {
 	t.Parallel()
