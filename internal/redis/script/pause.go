@@ -60,9 +60,26 @@ func (p *Pausing) Paused(ctx context.Context) (paused bool, until time.Time, err
 	case errors.Is(err, redis.Nil):
 		return false, time.Time{}, nil
 	case err != nil:
-		return false, time.Time{}, fmt.Errorf("reading the pause: %w", Translate(err))
+		return false, time.Time{}, fmt.Errorf("reading the pause: %w", OfRead(ctx, err))
 	}
 	return true, MS(end), nil
+}
+
+// OfRead adds the matching sentinel to the error of a command that changes nothing and is no script.
+func OfRead(ctx context.Context, err error) error {
+	translated := Translate(err)
+	if problemOf(ctx, err) == none {
+		return translated
+	}
+	return fmt.Errorf("%w: %w", backend.ErrUnavailable, translated)
+}
+
+// OfWrite is OfRead for a command that may have changed something, though there is no reply.
+func OfWrite(ctx context.Context, err error) error {
+	if problemOf(ctx, err) == lost {
+		return fmt.Errorf("%w: %w", ErrUnknown, OfRead(ctx, err))
+	}
+	return OfRead(ctx, err)
 }
 
 // PauseState reads the pause in a reply: its end in milliseconds, 0 for none, -1 without a pause.

@@ -2,4 +2,16 @@ package shard
 
 import "time"
 
-func init() { settled, wholeFor = time.Second, time.Second } // so that tests need not wait
+// Settled is how long a generation refuses pushes before it ends, in tests.
+const Settled = time.Second
+
+func init() { settled, wholeFor = Settled, time.Second } // so that tests need not wait
+
+// NumberFrom returns the number of a new generation beside those of some numbers.
+func NumberFrom(n int, listed ...int) int {
+	gens := make([]generation, len(listed))
+	for i := range gens {
+		gens[i].number = listed[i]
+	}
+	return numberFrom(n, gens)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,20 +45,15 @@ func noteOf(gens []generation) string {
 }
 
 // begin splits a queue into n shards, if it has none yet, and takes over its note. The first shards have the
-// pause that the queue has without them.
+// queue's pause.
 func (q *Queue) begin(ctx context.Context, n int) error {
 	// The number is none of an earlier queue of the name, whose shards may refuse pushes.
-	number := int(time.Now().UnixMilli())
+	number := numberFrom(int(time.Now().UnixMilli()), q.generations())
 	first := generation{number, q.shardsOf(number, n)}
-	whole := generation{shards: []*shard{{Store: q.base}}}
-	paused, until, err := q.base.Paused(ctx)
-	if err == nil && paused {
-		err = pauseAll(ctx, first, backend.Pause{Until: until})
-	}
-	if err != nil {
+	if err := q.holdBack(ctx, first); err != nil {
 		return err
 	}
-	note, made, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
+	note, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
 	if err != nil {
 		return err
 	}
@@ -66,18 +62,16 @@ func (q *Queue) begin(ctx context.Context, n int) error {
 		return err
 	}
 	q.take(gens, sizes)
-	switch {
-	case !paused:
-		return nil
-	case gens[len(gens)-1].number != number: // another program was faster
-		return pauseAll(ctx, first, backend.Pause{Until: backend.EarliestDue})
-	case !made: // another may have made it in this millisecond
-		return nil
+	return q.release(ctx, first, note)
+}
+
+// numberFrom returns the number of a new generation: the first from n on whose leases have a mark of their own.
+func numberFrom(n int, gens []generation) int {
+	taken := func(g generation) bool { return g.mark() == byte(n) }
+	for byte(n) == 0 || slices.ContainsFunc(gens, taken) { // 0 is the mark of generation 0, which may be found later
+		n++
 	}
-	if err := q.carryPause(ctx, whole, first); err != nil || gens[0].number == 0 {
-		return err
-	}
-	return q.base.ResumeAll(ctx) // it is no shard
+	return n
 }
 
 // generations returns those that are known, the oldest first.
@@ -94,8 +88,8 @@ const (
 	readAgain = forgotten / 2
 )
 
-// settled is how long after the beginning of the next a generation ends at the earliest. By then the
-// replicas of its masters know that it refuses pushes: a failover does not take that back.
+// settled is how long a generation refuses pushes before it ends. By then the replicas of its masters know that
+// it does: a failover does not take that back.
 var settled = 15 * time.Second
 
 // wholeFor is how long a queue counts as one without shards, for calls that its store does not refuse.
@@ -231,9 +225,9 @@ func (q *Queue) take(gens []generation, sizes []int) {
 		}
 	}
 	q.gens, q.read = gens, time.Now()
-	if channels != nil {
-		q.since = q.read
-	}
+	maps.DeleteFunc(q.refuse, func(number int, _ time.Time) bool {
+		return !slices.ContainsFunc(gens, func(g generation) bool { return g.number == number })
+	})
 	q.mu.Unlock()
 	for _, channel := range channels {
 		q.Follow(channel)
@@ -261,21 +255,26 @@ func (q *Queue) maintain(ctx context.Context) error {
 		if err := g.endPushes(ctx, 0); err != nil {
 			return err
 		}
+		lasting := q.hasSettled(g)
 		empty, err := g.empty(ctx)
 		if err != nil {
 			return err
 		}
-		if empty && q.hasSettled() { // no message can come to it any more
+		if empty && lasting { // no message can come to it any more
 			return q.end(ctx, gens, g)
 		}
 	}
 	return nil
 }
 
-func (q *Queue) hasSettled() bool {
+// hasSettled notes that this handle has had a generation refuse pushes, and reports whether it had long before.
+func (q *Queue) hasSettled(g generation) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return time.Since(q.since) >= settled
+	if _, known := q.refuse[g.number]; !known {
+		q.refuse[g.number] = time.Now()
+	}
+	return time.Since(q.refuse[g.number]) >= settled
 }
 
 // endPushes has the shards of a generation that is not the newest refuse new ids, for so long, or 0 for
@@ -299,7 +298,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 	if err != nil {
 		return err
 	}
-	if note == noteOf(rest) {
+	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
 		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
 		if err = errors.Join(err, ended.endPushes(ctx, forgotten)); err != nil {
 			return err
@@ -340,18 +339,9 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if len(gens) >= mostGenerations {
 			return backend.Invalid("number of generations of shards", len(gens)+1, fmt.Sprintf("up to %d: wait until the messages of one are gone", mostGenerations))
 		}
-		next := generation{newest.number + 1, q.shardsOf(newest.number+1, n)}
-		// Nothing is handed out from them before they have the queue's pause, and nothing while it lasts if
-		// this program ends before.
-		paused, until, err := newest.shards[0].Paused(ctx)
-		if err != nil {
-			return err
-		}
-		p := backend.Pause{Until: until}
-		if !paused {
-			p = backend.Pause{For: newShards}
-		}
-		if err := pauseAll(ctx, next, p); err != nil {
+		number := numberFrom(newest.number+1, gens)
+		next := generation{number, q.shardsOf(number, n)}
+		if err := q.holdBack(ctx, next); err != nil {
 			return err
 		}
 		want := noteOf(append(slices.Clone(gens), next))
@@ -362,17 +352,45 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		if err := q.adopt(ctx, note); err != nil {
 			return err
 		}
+		err = q.release(ctx, next, note)
 		if note == want {
-			return errors.Join(q.carryPause(ctx, newest, next), q.maintain(ctx))
+			return errors.Join(err, q.maintain(ctx))
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// carryPause gives new shards the pause of the others, or none. Where another program changes the pause
-// meanwhile, it does so again.
-func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
+// holdBack pauses new shards that are not in the note yet. Nothing is handed out from them before they have the
+// queue's pause, and nothing while it lasts if this program ends before.
+func (q *Queue) holdBack(ctx context.Context, g generation) error {
+	paused, until, err := q.base.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	p := backend.Pause{Until: until}
+	if !paused {
+		p = backend.Pause{For: newShards}
+	}
+	return pauseAll(ctx, g, p)
+}
+
+// release gives new shards the queue's pause, or none. Another program may have been faster, so that the note has
+// others; then these are no shards.
+func (q *Queue) release(ctx context.Context, g generation, note string) error {
+	if slices.Contains(strings.Split(note, ","), noteOf([]generation{g})) {
+		return q.carryPause(ctx, g)
+	}
+	return pauseAll(ctx, g, backend.Pause{Until: backend.EarliestDue})
+}
+
+// carryPause gives new shards the pause of the queue's own store, or none. Where another program changes the
+// pause meanwhile, it does so again. PauseAll begins with that store: a change that is not seen here comes to
+// the shards later.
+func (q *Queue) carryPause(ctx context.Context, to generation) error {
 	for {
-		paused, until, err := from.shards[0].Paused(ctx)
+		paused, until, err := q.base.Paused(ctx)
 		if err != nil {
 			return err
 		}
@@ -383,7 +401,7 @@ func (q *Queue) carryPause(ctx context.Context, from, to generation) error {
 		if err := pauseAll(ctx, to, p); err != nil {
 			return err
 		}
-		again, end, err := from.shards[0].Paused(ctx)
+		again, end, err := q.base.Paused(ctx)
 		if err != nil || again == paused && end.Equal(until) {
 			return err
 		}

@@ -26,14 +26,14 @@ type Queue struct {
 	given  clockwork.Clock // nil for the servers' own
 
 	mu     sync.Mutex
-	gens   []generation // changed as a whole
-	read   time.Time    // when the note was read
-	since  time.Time    // when there was a new generation in it
-	turns  int          // how often something was looked at without a reason
-	next   int          // the shard that is then
-	looked time.Time    // when one was
-	busy   bool         // maintain runs
-	late   error        // of a claim that was not waited for
+	gens   []generation      // changed as a whole
+	read   time.Time         // when the note was read
+	refuse map[int]time.Time // since when, at the latest, the generations of some numbers refuse pushes
+	turns  int               // how often something was looked at without a reason
+	next   int               // the shard that is then
+	looked time.Time         // when one was
+	busy   bool              // maintain runs
+	late   error             // of a claim that was not waited for
 }
 
 var _ queue.Messages = (*Queue)(nil)
@@ -52,7 +52,7 @@ type Config struct {
 // goes on without, and is the one store until a push or a claim finds out that another program has split
 // the queue.
 func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
-	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock, refuse: make(map[int]time.Time)}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
@@ -344,17 +344,34 @@ func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counts, err := all(shards, func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
+	counts, err := all(q.withOwn(shards), func(_ int, s *store.Store) (int64, error) { return s.Purge(ctx) })
 	for _, n := range counts {
 		removed += n
 	}
 	return removed, err
 }
 
-// PauseAll is as in backend.Queue. After an error some shards may be paused.
+// withOwn adds the queue's own store, which has the activity, where it is no shard.
+func (q *Queue) withOwn(shards []*shard) []*shard {
+	if shards[0].Store == q.base {
+		return shards
+	}
+	return append(shards, &shard{Store: q.base})
+}
+
+// PauseAll is as in backend.Queue. The queue's own store has the pause too, and has it first, also where it is no
+// shard: new shards get it from there. After an error some shards may be paused.
 func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	if err := q.base.PauseAll(ctx, p); err != nil {
+		return err
+	}
 	for shards := q.shards(); ; {
-		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) {
+			if s == q.base {
+				return none, nil
+			}
+			return none, s.PauseAll(ctx, p)
+		})
 		if err != nil {
 			return err
 		}
@@ -394,9 +411,7 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err != nil {
 		return backend.Stats{}, err
 	}
-	if shards[0].Store != q.base {
-		shards = append(shards, &shard{Store: q.base})
-	}
+	shards = q.withOwn(shards)
 	counts, err := all(shards, func(_ int, s *store.Store) (backend.Stats, error) { return s.Stats(ctx) })
 	if err != nil {
 		return backend.Stats{}, err

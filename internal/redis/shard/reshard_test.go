@@ -19,6 +19,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/shard"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/zsetpoll"
@@ -293,6 +294,49 @@ func TestReshardStopped(t *testing.T) {
 	})
 }
 
+// TestRefusesBeforeItEnds has a handle know of new shards, but fail for long to have the old ones refuse pushes.
+// The old ones end a while after they do.
+func TestRefusesBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	server := testenv.SharedRedis(t)
+	client := server.Client(t)
+	var failing, failed atomic.Bool
+	var refuse atomic.Int64 // since when
+	failing.Store(true)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		switch {
+		case cmd.Name() != "set":
+			return send()
+		case failing.Load():
+			failed.Store(true)
+			cmd.SetErr(errStopped)
+			return errStopped
+		}
+		refuse.CompareAndSwap(0, time.Now().UnixNano())
+		return send()
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(2), zsetpoll.Poll(20*time.Millisecond))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	raw := server.Client(t)
+	setNote(ctx, t, raw, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
+	redistest.Await(t, "the handle to know the new shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return failed.Load()
+	})
+	time.Sleep(shard.Settled) // since it knows them
+	failing.Store(false)
+	redistest.Await(t, "the end of the old shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return note(ctx, t, raw) == "8"
+	})
+	if took := time.Since(time.Unix(0, refuse.Load())); took < shard.Settled {
+		t.Errorf("the old shards ended %v after they began to refuse pushes", took)
+	}
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
 // TestNoteLost has a server forget the note, as a replica does that was behind when it was promoted.
 func TestNoteLost(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
@@ -502,6 +546,87 @@ func TestPausedQueueOfTwoPrograms(t *testing.T) {
 	})
 }
 
+// TestPauseWhileSplit has another program pause a queue while it gets its first shards: one that does not know of
+// them, or that does. No part of the pause is lost, and none outlives it.
+func TestPauseWhileSplit(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, tt := range map[string]struct {
+		messages      int // before
+		paused        bool
+		before, after bool // whether it is paused then
+		lost          bool // the reply that there are shards
+	}{
+		"before the note":                        {before: true},
+		"before the note, with messages":         {messages: 3, before: true},
+		"after the note":                         {after: true},
+		"after the note, with messages":          {messages: 3, after: true},
+		"before the note, whose reply is lost":   {before: true, lost: true},
+		"long before, and the reply is lost":     {paused: true, lost: true},
+		"not at all, though the reply is lost":   {lost: true},
+		"not at all, with messages and no reply": {messages: 3, lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			plain := zsetpoll.New(client, zsetpoll.Shards(1))
+			t.Cleanup(func() { _ = plain.Close() })
+			q := open(t, plain)
+			redistest.Must(t, q.Schedule(ctx, ids(0, tt.messages))...)
+			if tt.paused {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			}
+			splitting := redistest.Another(t, client)
+			splitting.AddHook(aroundFirstNote(func(send func() error) error {
+				if tt.before {
+					redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+				}
+				err := send()
+				if tt.after {
+					fresh := zsetpoll.New(client)
+					redistest.Must(t, open(t, fresh).PauseAll(ctx, backend.Pause{}), fresh.Close())
+				}
+				if tt.lost && err == nil {
+					return io.EOF
+				}
+				return err
+			}))
+			b := zsetpoll.New(splitting, zsetpoll.Shards(4))
+			t.Cleanup(func() { _ = b.Close() })
+			sharded := open(t, b)
+			redistest.Must(t, sharded.Schedule(ctx, ids(tt.messages, 9))...)
+			if tt.paused || tt.before || tt.after {
+				if ds, err := receiveNothing(ctx, sharded); len(ds) > 0 {
+					t.Errorf("a paused queue hands out %v, %v", ds, err)
+				}
+				redistest.Must(t, sharded.ResumeAll(ctx))
+			}
+			if left, err := client.Keys(ctx, "delayq:{"+t.Name()+"[}/]*:paused").Result(); err != nil || len(left) > 0 {
+				t.Errorf("paused is still %v, and %v", left, err)
+			}
+			takeAll(ctx, t, sharded, tt.messages+9)
+			redistest.Must(t, q.Close(), sharded.Close(), b.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// aroundFirstNote is a client's hook that runs f once, for the script that makes a queue's first note.
+func aroundFirstNote(f func(send func() error) error) redis.Hook {
+	var met atomic.Bool
+	return redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() != "evalsha" || !slices.Contains(cmd.Args(), any("?")) || met.Swap(true) {
+			return send()
+		}
+		return f(func() error {
+			err := send()
+			if redis.HasErrorPrefix(err, "NOSCRIPT") {
+				met.Store(false) // it comes again
+			}
+			return err
+		})
+	})
+}
+
 // TestPurgeKeepsTheNote purges a queue of two generations. Both know what they are.
 func TestPurgeKeepsTheNote(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
@@ -521,6 +646,28 @@ func TestPurgeKeepsTheNote(t *testing.T) {
 		redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
 		redistest.Wants(t, plain.Schedule(ctx, ids(0, 9)), backend.ErrDuplicate)
 		redistest.Must(t, plain.Close(), q.Close(), b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestPurgeOfTheActivity purges a queue whose own store is no shard, but has its activity.
+func TestPurgeOfTheActivity(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		b := openAll(4)
+		q := open(t, b)
+		redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+		counts := "delayq:{" + t.Name() + "}:counts"
+		redistest.Must(t, client.HSet(ctx, counts, "pushed", 9).Err())
+		if st, err := q.Stats(ctx); err != nil || st.Activity.Pushed != 9 {
+			t.Errorf("the activity is %+v, %v", st.Activity, err)
+		}
+		if n, err := q.Purge(ctx); n != 9 || err != nil {
+			t.Errorf("Purge returns %d, %v", n, err)
+		}
+		if st, err := q.Stats(ctx); err != nil || st.Activity != (backend.Activity{}) {
+			t.Errorf("after a purge the activity is %+v, %v", st.Activity, err)
+		}
+		redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
 	})
 }
 
@@ -551,6 +698,56 @@ func TestLostReplyOfAnAck(t *testing.T) {
 	}
 	redistest.Wants(t, q.Ack(ctx, ls), backend.ErrLeaseLost)
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// TestMarksDiffer has a queue without shards get two generations of them, whose numbers would end in a byte 0, the
+// mark of its own messages. A repeated ack is not taken for one of those.
+func TestMarksDiffer(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.SharedRedisCluster(t)
+	client := cluster.Client(t)
+	var lost atomic.Int64
+	client.AddHook(losesReplies(&lost))
+	b := zsetpoll.New(client, zsetpoll.Shards(1))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: "old", Delay: time.Hour}})...)
+	redistest.Must(t, client.Set(ctx, "delayq:{"+t.Name()+"}:shards", fmt.Sprintf("0:1,%d:2", 7<<40-1), 0).Err())
+	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
+	var ls []backend.Lease
+	for len(ls) < 9 {
+		ds, err := q.Receive(ctx, 9, time.Minute)
+		redistest.Must(t, err)
+		ls = append(ls, redistest.Leases(ds)...)
+	}
+	lost.Store(2)
+	redistest.Must(t, q.Ack(ctx, ls)...)
+	lost.Store(0)
+	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
+		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
+	}
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// TestNumberOfAGeneration has no two generations share the mark of their leases.
+func TestNumberOfAGeneration(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from   int
+		listed []int
+		want   int
+	}{
+		{7<<40 - 1, nil, 7<<40 - 1},
+		{7 << 40, nil, 7<<40 + 1},
+		{7 << 40, []int{0, 6<<40 + 1, 6<<40 + 2}, 7<<40 + 3},
+		{7<<40 - 1, []int{6<<40 + 255}, 7<<40 + 1},
+	} {
+		if got := shard.NumberFrom(tt.from, tt.listed...); got != tt.want {
+			t.Errorf("from %x on, with %x: %x, want %x", tt.from, tt.listed, got, tt.want)
+		}
+	}
 }
 
 // losesReplies loses the replies of some scripts.

@@ -39,7 +39,7 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading the shards: %w", script.Translate(err))
+		return "", fmt.Errorf("reading the shards: %w", script.OfRead(ctx, err))
 	}
 	return note, nil
 }
@@ -47,12 +47,10 @@ func (s *Store) Note(ctx context.Context) (string, error) {
 // Split reports whether the queue is split into shards.
 func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s.keys.split) }
 
-// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then. It
-// reports false where it is unknown whether this call has made it.
-func (s *Store) FirstNote(ctx context.Context, note string) (there string, made bool, err error) {
-	there, err = s.note(ctx, "?", note)
-	there, made = strings.CutPrefix(there, "!")
-	return there, made, err
+// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then.
+func (s *Store) FirstNote(ctx context.Context, note string) (string, error) {
+	there, err := s.note(ctx, "?", note)
+	return strings.TrimPrefix(there, "!"), err // which says that this call has made it
 }
 
 // ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is
@@ -79,7 +77,7 @@ func (s *Store) EndPushes(ctx context.Context, forget time.Duration) error {
 		return s.Client.Set(ctx, s.keys.split, "ended", forget).Result()
 	})
 	if err != nil {
-		return fmt.Errorf("ending the pushes to a shard: %w", script.Translate(err))
+		return fmt.Errorf("ending the pushes to a shard: %w", script.OfWrite(ctx, err))
 	}
 	return nil
 }
@@ -93,7 +91,7 @@ func (s *Store) Empty(ctx context.Context) (bool, error) {
 func (s *Store) exist(ctx context.Context, keys ...string) (bool, error) {
 	n, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Exists(ctx, keys...).Result() })
 	if err != nil {
-		return false, fmt.Errorf("looking for a shard's keys: %w", script.Translate(err))
+		return false, fmt.Errorf("looking for a shard's keys: %w", script.OfRead(ctx, err))
 	}
 	return n > 0, nil
 }
@@ -102,7 +100,7 @@ func (s *Store) exist(ctx context.Context, keys ...string) (bool, error) {
 func (s *Store) AllowPushes(ctx context.Context) error {
 	_, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Unlink(ctx, s.keys.split).Result() })
 	if err != nil {
-		return fmt.Errorf("removing what a shard is: %w", script.Translate(err))
+		return fmt.Errorf("removing what a shard is: %w", script.OfWrite(ctx, err))
 	}
 	return nil
 }
