@@ -40,31 +40,32 @@ func TestCursorOfBefore(t *testing.T) {
 		}
 		b := openAll(16)
 		q = open(t, b)
-		var got []string
-		for more := waiting; ; {
-			for _, p := range more {
-				got = append(got, p.ID)
-			}
-			if cursor == "" {
-				break
-			}
-			more, cursor, err = q.Peek(ctx, cursor, 4)
-			redistest.Must(t, err)
-		}
-		for more := dead; ; {
-			for _, d := range more {
-				got = append(got, d.ID)
-			}
-			if deadCursor == "" {
-				break
-			}
-			more, deadCursor, err = q.ListDead(ctx, deadCursor, 4)
-			redistest.Must(t, err)
-		}
+		got := rest(t, waiting, cursor, func(p backend.Pending) string { return p.ID }, func(cursor string) ([]backend.Pending, string, error) {
+			return q.Peek(ctx, cursor, 4)
+		})
+		got = append(got, rest(t, dead, deadCursor, func(d backend.DeadLetter) string { return d.ID }, func(cursor string) ([]backend.DeadLetter, string, error) {
+			return q.ListDead(ctx, cursor, 4)
+		})...)
 		slices.Sort(got)
 		if all := len(got); all != 2*n || len(slices.Compact(got)) != 2*n {
 			t.Errorf("listed %d messages, want %d: %v", all, 2*n, got)
 		}
 		redistest.Must(t, b.Remove(ctx, t.Name()))
 	})
+}
+
+// rest returns the ids of a page and of all that follow.
+func rest[T any](t *testing.T, page []T, cursor string, id func(T) string, next func(cursor string) ([]T, string, error)) (ids []string) {
+	t.Helper()
+	for {
+		for _, item := range page {
+			ids = append(ids, id(item))
+		}
+		if cursor == "" {
+			return ids
+		}
+		var err error
+		page, cursor, err = next(cursor)
+		redistest.Must(t, err)
+	}
 }

@@ -87,6 +87,28 @@ func takeAll(ctx context.Context, t *testing.T, q backend.Queue, n int) (got []s
 	return got
 }
 
+// leaseAll receives n messages.
+func leaseAll(ctx context.Context, t *testing.T, q backend.Queue, n int) (ls []backend.Lease) {
+	t.Helper()
+	for len(ls) < n {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		redistest.Must(t, err)
+		ls = append(ls, redistest.Leases(ds)...)
+	}
+	return ls
+}
+
+// ackWithoutReplies acknowledges all messages in flight, while the first replies are lost.
+func ackWithoutReplies(ctx context.Context, t *testing.T, q backend.Queue, ls []backend.Lease, lost *atomic.Int64) {
+	t.Helper()
+	lost.Store(2)
+	redistest.Must(t, q.Ack(ctx, ls)...)
+	lost.Store(0)
+	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
+		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
+	}
+}
+
 // note returns the numbers of shards of the queue's generations.
 func note(ctx context.Context, t *testing.T, client redis.UniversalClient) string {
 	t.Helper()
@@ -325,7 +347,11 @@ func TestRefusesBeforeItEnds(t *testing.T) {
 		_, _ = receiveNothing(ctx, q)
 		return failed.Load()
 	})
-	time.Sleep(shard.Settled) // since it knows them
+	known := time.Now()
+	redistest.Await(t, "the handle to have known them for long", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return time.Since(known) > shard.Settled
+	})
 	failing.Store(false)
 	redistest.Await(t, "the end of the old shards", func() bool {
 		_, _ = receiveNothing(ctx, q)
@@ -683,19 +709,9 @@ func TestLostReplyOfAnAck(t *testing.T) {
 	t.Cleanup(func() { _ = b.Close() })
 	q := open(t, b)
 	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
-	var ls []backend.Lease
-	for len(ls) < 9 {
-		ds, err := q.Receive(ctx, 9, time.Minute)
-		redistest.Must(t, err)
-		ls = append(ls, redistest.Leases(ds)...)
-	}
+	ls := leaseAll(ctx, t, q, 9)
 	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
-	lost.Store(2)
-	redistest.Must(t, q.Ack(ctx, ls)...)
-	lost.Store(0)
-	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
-		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
-	}
+	ackWithoutReplies(ctx, t, q, ls, &lost)
 	redistest.Wants(t, q.Ack(ctx, ls), backend.ErrLeaseLost)
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
 }
@@ -716,18 +732,8 @@ func TestMarksDiffer(t *testing.T) {
 	redistest.Must(t, client.Set(ctx, "delayq:{"+t.Name()+"}:shards", fmt.Sprintf("0:1,%d:2", 7<<40-1), 0).Err())
 	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
 	redistest.Must(t, q.Schedule(ctx, ids(0, 9))...)
-	var ls []backend.Lease
-	for len(ls) < 9 {
-		ds, err := q.Receive(ctx, 9, time.Minute)
-		redistest.Must(t, err)
-		ls = append(ls, redistest.Leases(ds)...)
-	}
-	lost.Store(2)
-	redistest.Must(t, q.Ack(ctx, ls)...)
-	lost.Store(0)
-	if st, err := q.Stats(ctx); err != nil || st.InFlight > 0 {
-		t.Errorf("of messages that were acked, %d are in flight, and %v", st.InFlight, err)
-	}
+	ls := leaseAll(ctx, t, q, 9)
+	ackWithoutReplies(ctx, t, q, ls, &lost)
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,8 +48,7 @@ func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s
 
 // FirstNote makes the first note of a queue, where there is none, and returns the one that is there then.
 func (s *Store) FirstNote(ctx context.Context, note string) (string, error) {
-	there, err := s.note(ctx, "?", note)
-	return strings.TrimPrefix(there, "!"), err // which says that this call has made it
+	return s.note(ctx, "?", note)
 }
 
 // ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is

@@ -1,7 +1,7 @@
 -- Changes the note of a queue's generations of shards. The arguments are the note that is to be
 -- changed and the new one, '' for none; or '?' and the first note of a queue, which stays as it is where
 -- there is one. A note on a queue that has none has the messages of the queue itself, if any, as the oldest
--- generation. Returns the note that is there then, behind a ! where this call made the first one.
+-- generation. Returns the note that is there then.
 local old, new = ARGV[FIRST], ARGV[FIRST + 1]
 local NOTE = KEYS[11]
 local there = redis.call('GET', NOTE) or ''
@@ -18,4 +18,4 @@ else
   redis.call('SET', NOTE, new)
 end
 redis.pcall('PUBLISH', CHANNEL, 0) -- the sleeping handles read it anew
-return (old == '?' and '!' or '') .. new
+return new
