@@ -2,6 +2,7 @@ package handle
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -106,18 +107,34 @@ func (h *Hub) Also(name, more string) {
 	}
 }
 
+// NoMore undoes Also.
+func (h *Hub) NoMore(name, more string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for q := range h.handles[name] {
+		if at := slices.Index(q.names, more); at >= 0 {
+			q.names = slices.Delete(q.names, at, at+1)
+			h.unfollowLocked(q, more)
+		}
+	}
+}
+
 func (h *Hub) remove(q *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open--
 	for _, name := range q.names {
-		delete(h.handles[name], q)
-		if len(h.handles[name]) > 0 {
-			continue
-		}
-		delete(h.handles, name)
-		if h.Unfollow != nil {
-			h.Unfollow(name)
-		}
+		h.unfollowLocked(q, name)
+	}
+}
+
+func (h *Hub) unfollowLocked(q *Queue, name string) {
+	delete(h.handles[name], q)
+	if len(h.handles[name]) > 0 {
+		return
+	}
+	delete(h.handles, name)
+	if h.Unfollow != nil {
+		h.Unfollow(name)
 	}
 }

@@ -82,3 +82,37 @@ func TestHub(t *testing.T) {
 		count("closed", 3, 3, 2, 0)
 	})
 }
+
+// A handle can be woken by more names, for a time.
+func TestMoreNames(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var told []string
+		hub := &Hub{
+			Poll:     poll,
+			Follow:   func(name string, _ *slog.Logger) { told = append(told, "+"+name) },
+			Unfollow: func(name string) { told = append(told, "-"+name) },
+		}
+		f := openOn(t, hub, new(store), func(s *Source) { s.Name = "a" })
+		f.receive(t.Context(), 1)
+		claims := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := len(f.store.claims()); got != want {
+				t.Errorf("%d claims, want %d", got, want)
+			}
+		}
+		hub.Also("a", "b")
+		hub.Also("a", "b")
+		claims(1)
+		hub.Wake("b", time.Time{})
+		claims(2)
+		hub.NoMore("a", "b")
+		hub.NoMore("a", "b")
+		hub.Wake("b", time.Time{})
+		claims(2)
+		hub.Wake("a", time.Time{})
+		claims(3)
+		_ = f.Close()
+		equal(t, "told", told, []string{"+a", "+b", "-b", "-a"})
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -251,9 +252,9 @@ func TestClosed(t *testing.T) {
 func TestContextEndedBefore(t *testing.T) {
 	t.Parallel()
 	client, seen := testenv.SharedRedis(t).Client(t), new(scripts)
-	client.AddHook(seen.hook())
 	b := newBackend(t, client)
 	q := redistest.Open(t, b, t.Name())
+	client.AddHook(seen.hook())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	errs := q.Schedule(ctx, make([]backend.Message, 1))
@@ -372,5 +373,21 @@ func TestRemoveLeavesOtherQueues(t *testing.T) {
 	must(t, queue.Remove(t.Context(), b, names[0]))
 	if left, err = queue.Remains(t.Context(), b, names...); err != nil || len(left) > 0 {
 		t.Errorf("at the end: %v, %v", left, err)
+	}
+}
+
+// The error of a list of queues without a reply tells that it passes.
+func TestErrorOfTheListOfQueues(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() != "zrange" {
+			return send()
+		}
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}))
+	if _, err := newBackend(t, client).Queues(t.Context()); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
 	}
 }

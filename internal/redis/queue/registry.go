@@ -236,7 +236,7 @@ func (r *registry) names(ctx context.Context) ([]string, error) {
 		return r.Client.ZRange(ctx, r.Keys[0], 0, -1).Result()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the list of queues: %w", script.Translate(err))
+		return nil, fmt.Errorf("reading the list of queues: %w", script.OfRead(ctx, err))
 	}
 	r.mu.Lock()
 	names = slices.AppendSeq(names, maps.Keys(r.open))

@@ -2,18 +2,19 @@ package script
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/call"
 )
 
-var pauseScript = Parse("pause", common+read(shared, "pause"))
+var (
+	pauseScript = Parse("pause", common+read(shared, "pause"))
+
+	// A client may send plain commands that read to replicas, which may be behind.
+	readPauseScript = Parse("read_pause", "return redis.call('GET', KEYS[1]) or -1")
+)
 
 // Pausing runs the scripts of a queue that pause it, or that a pause holds back. It is safe for
 // concurrent use.
@@ -53,14 +54,12 @@ func (p *Pausing) ResumeAll(ctx context.Context) error {
 
 // Paused returns the queue's pause, with a zero end for none. It changes nothing.
 func (p *Pausing) Paused(ctx context.Context) (paused bool, until time.Time, err error) {
-	end, err := call.Do(ctx, p.pauses.Calls, func(ctx context.Context) (string, error) {
-		return p.pauses.Client.Get(ctx, p.pauses.Keys[0]).Result()
-	})
-	switch {
-	case errors.Is(err, redis.Nil):
+	end, err := p.pauses.Read(ctx, readPauseScript)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	if end == int64(-1) {
 		return false, time.Time{}, nil
-	case err != nil:
-		return false, time.Time{}, fmt.Errorf("reading the pause: %w", OfRead(ctx, err))
 	}
 	return true, MS(end), nil
 }

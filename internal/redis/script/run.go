@@ -120,6 +120,15 @@ func (r *Runner) now() any {
 	return r.Clock.Now().UnixMicro()
 }
 
+// Read runs a script that changes nothing, once.
+func (r *Runner) Read(ctx context.Context, sc *Script, args ...any) (any, error) {
+	reply, err := r.runOnce(ctx, sc, age{}, args)
+	if err != nil {
+		return nil, fmt.Errorf("script %s: %w", sc.name, sc.naming(OfRead(ctx, err)))
+	}
+	return reply, nil
+}
+
 // Translate adds the matching sentinel to an error of the server or the client library.
 func Translate(err error) error {
 	if strings.HasPrefix(err.Error(), "OOM ") || strings.Contains(err.Error(), "command not allowed when used memory") {

@@ -93,8 +93,9 @@ func Backend(c Config) *queue.Backend {
 		}
 		q, err := shard.New(ctx, shard.Config{
 			Calls: c.Calls, Log: o.Logger, Poll: c.Poll, Clock: o.Clock,
-			Wake:   func() { b.Hub().Wake(s.Channel(), time.Time{}) },
-			Follow: func(channel string) { b.Hub().Also(s.Channel(), channel) },
+			Wake:     func(due time.Time) { b.Hub().Wake(s.Channel(), due) },
+			Follow:   func(channel string) { b.Hub().Also(s.Channel(), channel) },
+			Unfollow: func(channel string) { b.Hub().NoMore(s.Channel(), channel) },
 		}, stores, name, c.Shards)
 		if err != nil {
 			return queue.Source{}, err

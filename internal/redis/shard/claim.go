@@ -73,13 +73,13 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 		}
 	}
 	chosen, failing := q.choose(limit)
-	claims := make(chan claimed, len(chosen))
+	claims, room := make(chan claimed, len(chosen)), store.Room/max(len(chosen), 1)
 	for _, s := range chosen {
-		q.Calls.Go(func() { claims <- q.claimFrom(ctx, s, lease, name) })
+		q.Calls.Go(func() { claims <- q.claimFrom(ctx, s, room, lease, name) })
 	}
 	for _, s := range failing { // nobody waits for them
 		look := make(chan claimed, 1)
-		q.Calls.Go(func() { look <- q.claimFrom(ctx, s, lease, name) })
+		q.Calls.Go(func() { look <- q.claimFrom(ctx, s, room, lease, name) })
 		q.Calls.Go(func() { q.await(look, 1, lease) })
 	}
 	patience := time.NewTimer(alone)
@@ -126,7 +126,7 @@ func (q *Queue) await(claims <-chan claimed, n int, lease time.Duration) {
 			q.late = got.err
 			q.mu.Unlock()
 		}
-		q.Wake() // the handle may have to look sooner than it was told to
+		q.Wake(lookNow) // the handle may have to look sooner than it was told to
 	}
 }
 
@@ -250,8 +250,8 @@ func (q *Queue) maintainOnce() {
 	}
 }
 
-func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, name string) claimed {
-	c, err := s.ClaimUpTo(ctx, s.latest, s.limit, lease, name)
+func (q *Queue) claimFrom(ctx context.Context, s share, room int, lease time.Duration, name string) claimed {
+	c, err := s.ClaimUpTo(ctx, s.latest, s.limit, room, lease, name)
 	if errors.Is(err, store.ErrSplit) { // an old generation, which is known
 		err = nil
 	}
@@ -266,8 +266,8 @@ func (q *Queue) claimFrom(ctx context.Context, s share, lease time.Duration, nam
 	}
 	switch {
 	case err != nil:
-		s.at, s.rest = lookNow, q.Clock.Now().Add(again) // what has happened there meanwhile is unknown
-		time.AfterFunc(again, q.Wake)                    // a handle may sleep until something wakes it
+		s.at, s.rest = lookNow, q.Clock.Now().Add(again)  // what has happened there meanwhile is unknown
+		time.AfterFunc(again, func() { q.Wake(lookNow) }) // a handle may sleep until something wakes it
 	case c.Next.IsZero():
 		s.at = never
 		s.server, s.local = c.Now, q.localTime(c.Now)
@@ -342,7 +342,8 @@ func (q *Queue) Woken(channel string, due time.Time) time.Time {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if channel == q.base.Channel() && !q.busy && !due.After(time.UnixMilli(0)) {
+	changed := due.IsZero() || due.Equal(time.UnixMilli(0)) // the subscription or the note, not a claim that failed
+	if channel == q.base.Channel() && !q.busy && changed {
 		q.busy = true
 		q.Calls.Go(q.maintainOnce)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/zsetpoll"
@@ -131,6 +132,32 @@ func TestStalledMaster(t *testing.T) {
 	take(n)
 	if st, err := q.Stats(ctx); err != nil || st.Ready+st.InFlight > 0 {
 		t.Errorf("Stats returns %+v, %v", st, err)
+	}
+}
+
+// TestRoomOfShards has large messages in all shards. A claim of all of them is no larger than one of one.
+func TestRoomOfShards(t *testing.T) {
+	t.Parallel()
+	const n, size, shards = 64, 1 << 20, 4
+	ctx := redistest.Deadline(t)
+	b := zsetpoll.New(testenv.Redis(t, testenv.Private()).Client(t), zsetpoll.Shards(shards))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	body := make([]byte, size)
+	for _, m := range ids(0, n) {
+		m.Body = body
+		redistest.Must(t, q.Schedule(ctx, []backend.Message{m})...)
+	}
+	most := 0
+	for left := n; left > 0; {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		redistest.Must(t, err)
+		most = max(most, len(ds))
+		left -= len(ds)
+		redistest.Must(t, q.Ack(ctx, redistest.Leases(ds))...)
+	}
+	if most < shards || most > 2*store.Room/size { // a Receive may have those of two claims
+		t.Errorf("a claim has %d messages of 1 MiB", most)
 	}
 }
 

@@ -180,7 +180,7 @@ func (q *Queue) missing(ctx context.Context, noted []generation) (missing []gene
 			continue
 		}
 		if len(noted) > 0 && noted[len(noted)-1].number > g.number {
-			if err := g.endPushes(ctx, forgotten); err != nil { // programs may know it that do not know the note
+			if _, err := g.endPushes(ctx, forgotten); err != nil { // programs may know it that do not know the note
 				return nil, err
 			}
 			empty, err := g.empty(ctx)
@@ -207,30 +207,36 @@ func (g generation) empty(ctx context.Context) (bool, error) {
 
 // take makes the generations those of the queue.
 func (q *Queue) take(gens []generation, sizes []int) {
-	var channels []string
+	listed := func(in []generation, number int) int {
+		return slices.IndexFunc(in, func(g generation) bool { return g.number == number })
+	}
+	var added, ended []*shard
 	q.mu.Lock()
 	if n := len(q.gens); n > 0 && q.gens[n-1].number > gens[len(gens)-1].number { // another call has read it later
 		q.mu.Unlock()
 		return
 	}
 	for i := range gens {
-		at := slices.IndexFunc(q.gens, func(g generation) bool { return g.number == gens[i].number })
-		if at >= 0 {
+		if at := listed(q.gens, gens[i].number); at >= 0 {
 			gens[i] = q.gens[at]
 			continue
 		}
 		gens[i].shards = q.shardsOf(gens[i].number, sizes[i])
-		for _, s := range gens[i].shards {
-			channels = append(channels, s.Channel())
+		added = append(added, gens[i].shards...)
+	}
+	for _, g := range q.gens {
+		if listed(gens, g.number) < 0 && g.number > 0 { // the queue's own channel stays
+			ended = append(ended, g.shards...)
 		}
 	}
 	q.gens, q.read = gens, time.Now()
-	maps.DeleteFunc(q.refuse, func(number int, _ time.Time) bool {
-		return !slices.ContainsFunc(gens, func(g generation) bool { return g.number == number })
-	})
+	maps.DeleteFunc(q.refuse, func(number int, _ time.Time) bool { return listed(gens, number) < 0 })
 	q.mu.Unlock()
-	for _, channel := range channels {
-		q.Follow(channel)
+	for _, s := range added {
+		q.Follow(s.Channel())
+	}
+	for _, s := range ended {
+		q.Unfollow(s.Channel())
 	}
 }
 
@@ -252,10 +258,11 @@ func (q *Queue) maintain(ctx context.Context) error {
 	}
 	gens := q.generations()
 	for _, g := range gens[:len(gens)-1] {
-		if err := g.endPushes(ctx, 0); err != nil {
+		fresh, err := g.endPushes(ctx, 0)
+		if err != nil {
 			return err
 		}
-		lasting := q.hasSettled(g)
+		lasting := q.hasSettled(g, fresh)
 		empty, err := g.empty(ctx)
 		if err != nil {
 			return err
@@ -268,27 +275,31 @@ func (q *Queue) maintain(ctx context.Context) error {
 }
 
 // hasSettled notes that this handle has had a generation refuse pushes, and reports whether it had long before.
-func (q *Queue) hasSettled(g generation) bool {
+// fresh is for one of which a shard took them until now: for the first time, or since a failover has lost that
+// it did not.
+func (q *Queue) hasSettled(g generation, fresh bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, known := q.refuse[g.number]; !known {
+	if _, known := q.refuse[g.number]; fresh || !known {
 		q.refuse[g.number] = time.Now()
 	}
 	return time.Since(q.refuse[g.number]) >= settled
 }
 
 // endPushes has the shards of a generation that is not the newest refuse new ids, for so long, or 0 for
-// ever. For generation 0 the note itself does.
-func (g generation) endPushes(ctx context.Context, forget time.Duration) error {
+// ever, and reports whether one took them until now. For generation 0 the note itself does.
+func (g generation) endPushes(ctx context.Context, forget time.Duration) (fresh bool, err error) {
 	if g.number == 0 {
-		return nil
+		return false, nil
 	}
 	for _, s := range g.shards {
-		if err := s.EndPushes(ctx, forget); err != nil {
-			return err
+		one, err := s.EndPushes(ctx, forget)
+		if err != nil {
+			return false, err
 		}
+		fresh = fresh || one
 	}
-	return nil
+	return fresh, nil
 }
 
 // end takes a generation out of the note.
@@ -300,7 +311,8 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 	}
 	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
 		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
-		if err = errors.Join(err, ended.endPushes(ctx, forgotten)); err != nil {
+		_, forget := ended.endPushes(ctx, forgotten)
+		if err = errors.Join(err, forget); err != nil {
 			return err
 		}
 	}

@@ -40,12 +40,13 @@ var _ queue.Messages = (*Queue)(nil)
 
 // Config holds the settings of a queue.
 type Config struct {
-	Calls  *call.Group          // of the backend
-	Log    *slog.Logger         // for what no method returns
-	Poll   time.Duration        // so often one shard is looked at without a reason
-	Clock  clockwork.Clock      // nil for the servers' own
-	Wake   func()               // has the queue's handles claim
-	Follow func(channel string) // has them woken by one more channel
+	Calls *call.Group         // of the backend
+	Log   *slog.Logger        // for what no method returns
+	Poll  time.Duration       // so often one shard is looked at without a reason
+	Clock clockwork.Clock     // nil for the servers' own
+	Wake  func(due time.Time) // has the queue's handles claim then
+
+	Follow, Unfollow func(channel string) // have them woken by one more channel, and not any more
 }
 
 // New returns the queue of a name, whose store notes its shards. Where it has none yet, it gets n. With 1 it

@@ -328,7 +328,7 @@ func TestRefusesBeforeItEnds(t *testing.T) {
 	failing.Store(true)
 	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
 		switch {
-		case cmd.Name() != "set":
+		case !endsPushes(cmd):
 			return send()
 		case failing.Load():
 			failed.Store(true)
@@ -361,6 +361,114 @@ func TestRefusesBeforeItEnds(t *testing.T) {
 		t.Errorf("the old shards ended %v after they began to refuse pushes", took)
 	}
 	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// endsPushes reports whether a command is the script that has a shard refuse pushes for ever.
+func endsPushes(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	key, _ := args[min(13, len(args)-1)].(string)
+	return cmd.Name() == "evalsha" && strings.HasSuffix(key, "}:shards") && args[len(args)-1] == int64(0)
+}
+
+// TestRefusalLost has old shards forget again and again that they refuse pushes, as failovers to replicas do that
+// are behind. They do not end before they have refused them for a while.
+func TestRefusalLost(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	server := testenv.SharedRedis(t)
+	client := server.Client(t)
+	b := zsetpoll.New(server.Client(t), zsetpoll.Shards(2), zsetpoll.Poll(20*time.Millisecond))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	setNote(ctx, t, client, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
+	var began, lost time.Time
+	redistest.Await(t, "a while in which the shards forget", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		refusals := client.Keys(ctx, "delayq:{"+t.Name()+"/*/2.*}:shards").Val()
+		if len(refusals) >= 2 { // of an earlier run too
+			if began.IsZero() {
+				began = time.Now()
+			}
+			lost = time.Now()
+			redistest.Must(t, client.Del(ctx, refusals...).Err())
+		}
+		if note(ctx, t, client) == "8" {
+			t.Fatal("the old shards have ended")
+		}
+		return !began.IsZero() && time.Since(began) > 2*shard.Settled
+	})
+	redistest.Await(t, "the end of the old shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return note(ctx, t, client) == "8"
+	})
+	if took := time.Since(lost); took < shard.Settled {
+		t.Errorf("the old shards ended %v after they forgot that they refuse pushes", took)
+	}
+	redistest.Must(t, q.Close(), b.Remove(ctx, t.Name()))
+}
+
+// TestChannelsOfBefore has a worker wait while the number of shards changes. In the end it is subscribed to the
+// channels of the new shards alone.
+func TestChannelsOfBefore(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.Redis(t, testenv.Private()).Client(t)
+	b := zsetpoll.New(client, zsetpoll.Shards(16), zsetpoll.Poll(20*time.Millisecond))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	for _, n := range []int{2, 4} {
+		redistest.Must(t, b.Reshard(ctx, t.Name(), n))
+		redistest.Await(t, "the channels of the new shards", func() bool {
+			_, _ = receiveNothing(ctx, q)
+			return len(client.PubSubChannels(ctx, "*:wake").Val()) == n+1 // and of the note
+		})
+	}
+	ended := make(chan []backend.Delivery)
+	go func() {
+		ds, _ := q.Receive(ctx, 1, time.Minute)
+		ended <- ds
+	}()
+	redistest.Must(t, q.Schedule(ctx, ids(0, 1))...)
+	if ds := <-ended; len(ds) != 1 {
+		t.Error("the worker got nothing")
+	}
+}
+
+// TestReadsOfMasters has a client that sends commands that read to replicas. They may be behind, so nothing of a
+// queue is read there.
+func TestReadsOfMasters(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	cluster := testenv.RedisCluster(t, testenv.Replicas(1))
+	replicas := cluster.Addrs()[3:]
+	var read sync.Map
+	client := cluster.Client(t, func(o *redis.ClusterOptions) {
+		o.ReadOnly = true
+		o.NewClient = func(opt *redis.Options) *redis.Client {
+			node := redis.NewClient(opt)
+			node.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+				if slices.Contains(replicas, opt.Addr) && slices.ContainsFunc(cmd.Args(), func(arg any) bool { return strings.Contains(fmt.Sprint(arg), t.Name()) }) {
+					read.Store(fmt.Sprint(cmd.Args()...), true)
+				}
+				return send()
+			}))
+			return node
+		}
+	})
+	b := zsetpoll.New(client, zsetpoll.Shards(2), zsetpoll.Poll(20*time.Millisecond))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	redistest.Must(t, q.PauseAll(ctx, backend.Pause{For: time.Minute}), b.Reshard(ctx, t.Name(), 4), q.ResumeAll(ctx))
+	redistest.Must(t, q.Schedule(ctx, ids(0, 10))...)
+	takeAll(ctx, t, q, 10)
+	redistest.Await(t, "the end of the old shards", func() bool {
+		_, _ = receiveNothing(ctx, q)
+		return note(ctx, t, cluster.Client(t)) == "4"
+	})
+	read.Range(func(cmd, _ any) bool {
+		t.Errorf("a replica was asked %v", cmd)
+		return true
+	})
 }
 
 // TestNoteLost has a server forget the note, as a replica does that was behind when it was promoted.

@@ -272,7 +272,7 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
 	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, nil, fmt.Errorf("reading messages: %w", script.Translate(err))
+		return nil, nil, fmt.Errorf("reading messages: %w", script.OfRead(ctx, err))
 	}
 	ds = make([]backend.Delivery, 0, len(winners))
 	var superseded []backend.Delivery

@@ -17,9 +17,12 @@ func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	return s.claim(ctx, min(limit, script.ChunkMessages), script.Delay(lease), name)
 }
 
-// ClaimUpTo is Claim, and leaves out messages that are due later than a time.
-func (s *Store) ClaimUpTo(ctx context.Context, latest time.Time, limit int, lease time.Duration, name string) (script.Claim, error) {
-	return s.claim(ctx, min(limit, script.ChunkMessages), script.Delay(lease), name, latest.UnixMilli())
+// Room is after how many bytes of content a claim ends, so that a reply of large messages stays bearable.
+const Room = 8 << 20
+
+// ClaimUpTo is Claim, and leaves out messages that are due later than a time. It ends after room bytes of content.
+func (s *Store) ClaimUpTo(ctx context.Context, latest time.Time, limit, room int, lease time.Duration, name string) (script.Claim, error) {
+	return s.claim(ctx, min(limit, script.ChunkMessages), script.Delay(lease), name, latest.UnixMilli(), room)
 }
 
 func (s *Store) claim(ctx context.Context, args ...any) (script.Claim, error) {

@@ -32,6 +32,8 @@ var (
 	peekScript       = script.Load(files, "message", "lease", "release", "back", "peek")
 	getScript        = script.Load(files, "message", "lease", "get")
 	layoutScript     = script.Load(files, "layout")
+	noteScript       = script.Load(files, "note")
+	endPushesScript  = script.Load(files, "end_pushes")
 	purgeScript      = script.Load(files, "purge")
 	countScript      = script.Load(files, "count")
 )

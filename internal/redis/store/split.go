@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/call"
@@ -33,18 +30,34 @@ func stored(reply any) error {
 
 // Note returns the note of the queue's generations, or nothing.
 func (s *Store) Note(ctx context.Context) (string, error) {
-	note, err := call.Do(ctx, s.Calls, func(ctx context.Context) (string, error) { return s.Client.Get(ctx, s.keys.split).Result() })
-	if errors.Is(err, redis.Nil) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading the shards: %w", script.OfRead(ctx, err))
-	}
-	return note, nil
+	note, _, err := s.layout(ctx)
+	return note, err
 }
 
 // Split reports whether the queue is split into shards.
-func (s *Store) Split(ctx context.Context) (bool, error) { return s.exist(ctx, s.keys.split) }
+func (s *Store) Split(ctx context.Context) (bool, error) {
+	note, _, err := s.layout(ctx)
+	return note != "", err
+}
+
+// Empty reports whether the store has nothing: no messages, and no ids that UniqueFor keeps.
+func (s *Store) Empty(ctx context.Context) (bool, error) {
+	_, keys, err := s.layout(ctx)
+	return keys == 0 && err == nil, err
+}
+
+func (s *Store) layout(ctx context.Context) (note string, keys int64, err error) {
+	reply, err := s.notes.Read(ctx, noteScript)
+	if err != nil {
+		return "", 0, err
+	}
+	r, _ := reply.([]any)
+	if len(r) != 2 {
+		return "", 0, script.Unexpected(noteScript, reply)
+	}
+	note, _ = r[0].(string)
+	return note, script.Int(r[1]), nil
+}
 
 // FirstNote makes the first note of a queue, where there is none, and returns the one that is there then.
 func (s *Store) FirstNote(ctx context.Context, note string) (string, error) {
@@ -69,29 +82,11 @@ func (s *Store) note(ctx context.Context, args ...any) (string, error) {
 	return note, nil
 }
 
-// EndPushes has the store of a shard take no new ids. A time makes it forget that after so long.
-func (s *Store) EndPushes(ctx context.Context, forget time.Duration) error {
-	_, err := call.Do(ctx, s.Calls, func(ctx context.Context) (string, error) {
-		return s.Client.Set(ctx, s.keys.split, "ended", forget).Result()
-	})
-	if err != nil {
-		return fmt.Errorf("ending the pushes to a shard: %w", script.OfWrite(ctx, err))
-	}
-	return nil
-}
-
-// Empty reports whether the store has nothing: no messages, and no ids that UniqueFor keeps.
-func (s *Store) Empty(ctx context.Context) (bool, error) {
-	there, err := s.exist(ctx, s.keys.list...)
-	return !there && err == nil, err
-}
-
-func (s *Store) exist(ctx context.Context, keys ...string) (bool, error) {
-	n, err := call.Do(ctx, s.Calls, func(ctx context.Context) (int64, error) { return s.Client.Exists(ctx, keys...).Result() })
-	if err != nil {
-		return false, fmt.Errorf("looking for a shard's keys: %w", script.OfRead(ctx, err))
-	}
-	return n > 0, nil
+// EndPushes has the store of a shard take no new ids, and reports whether it took them until now. A time makes it
+// forget that after so long.
+func (s *Store) EndPushes(ctx context.Context, forget time.Duration) (fresh bool, err error) {
+	reply, err := s.notes.Run(ctx, endPushesScript, forget.Milliseconds())
+	return reply == int64(1), err
 }
 
 // AllowPushes has the store forget EndPushes, and the note.

@@ -21,9 +21,9 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-// Commands that are no scripts tell as scripts do whether their errors pass, and whether they may have changed
+// Calls that are not repeated tell as others do whether their errors pass, and whether they may have changed
 // something.
-func TestErrorsOfPlainCommands(t *testing.T) {
+func TestErrorsOfOneTry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	calls := map[string]func(ctx context.Context, s *store.Store) error{
@@ -31,7 +31,6 @@ func TestErrorsOfPlainCommands(t *testing.T) {
 		"Note":        func(ctx context.Context, s *store.Store) error { _, err := s.Note(ctx); return err },
 		"Split":       func(ctx context.Context, s *store.Store) error { _, err := s.Split(ctx); return err },
 		"Empty":       func(ctx context.Context, s *store.Store) error { _, err := s.Empty(ctx); return err },
-		"EndPushes":   func(ctx context.Context, s *store.Store) error { return s.EndPushes(ctx, 0) },
 		"AllowPushes": func(ctx context.Context, s *store.Store) error { return s.AllowPushes(ctx) },
 	}
 	for _, tt := range []struct {
@@ -55,7 +54,7 @@ func TestErrorsOfPlainCommands(t *testing.T) {
 		}))
 		for name, do := range calls {
 			err := do(b.ctx, b.with(client))
-			unknown := tt.lost && (name == "EndPushes" || name == "AllowPushes")
+			unknown := tt.lost && name == "AllowPushes"
 			if !errors.Is(err, tt.failure) || errors.Is(err, backend.ErrUnavailable) != tt.unavailable || errors.Is(err, backend.ErrOutcomeUnknown) != unknown {
 				t.Errorf("%s after %q returns %v", name, tt.failure, err)
 			}

@@ -1,4 +1,5 @@
--- Leases up to limit due messages. A fourth argument leaves out those that are due later, in ms. A repeated claim returns the messages that its first try leased.
+-- Leases up to limit due messages. A fourth argument leaves out those that are due later, in ms, and a fifth is
+-- ROOM. A repeated claim returns the messages that its first try leased.
 -- Messages that a mover left in READY come first, unless others are due before. While ended leases
 -- are to be given back it leases none, and the next event is now. While the queue is paused it leases
 -- none either, and what is due is no event before the end of the pause. Where nothing is leased and

@@ -6,7 +6,7 @@ local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1]
 local out = {NOW_US, -1, till}
 
 -- A claim stops at so many bytes of content, that a reply of large messages stays bearable.
-local ROOM = 8 * 1024 * 1024
+local ROOM = tonumber(ARGV[FIRST + 4] or 8 * 1024 * 1024)
 
 -- The arguments of ZADD and HSET for the messages to be leased.
 local ends, holds, till_text = {}, {}, int(till)
