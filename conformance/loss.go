@@ -203,13 +203,20 @@ func contextEndLosesNothing(t *testRun) {
 }
 
 func statsCount(t *testRun) {
+	first := t.now()
+	due := []time.Time{first.Add(10*t.Tick - t.Skew), first.Add(20*t.Tick - t.Skew)} // or later
 	want := func(step string, w backend.Stats) {
-		if s := t.stats(); s.Scheduled != w.Scheduled || s.Ready != w.Ready || s.InFlight != w.InFlight || s.Dead != w.Dead {
+		s := t.stats()
+		for i := len(due) - int(w.Scheduled); i < len(due); i++ {
+			if s.Scheduled < w.Scheduled && !t.now().Before(due[i]) { // the machine stood still for ticks
+				w.Scheduled, w.Ready = w.Scheduled-1, w.Ready+1
+			}
+		}
+		if s.Scheduled != w.Scheduled || s.Ready != w.Ready || s.InFlight != w.InFlight || s.Dead != w.Dead {
 			t.fail("after %s Stats returns %s; want %s", step, countsOf(s), countsOf(w))
 		}
 	}
 	want("nothing", backend.Stats{})
-	first := t.now()
 	t.pushAfter(10 * t.Tick)
 	t.pushAfter(20 * t.Tick)
 	want("two pushes", backend.Stats{Scheduled: 2})
