@@ -34,7 +34,7 @@ type Traits struct {
 
 	// Disorder is by how much due times may be out of order where [Ordering] is lacking: one worker
 	// that takes one message at a time gets a message before all that are due later by more, unless
-	// wake-ups are lost. 0 is no bound.
+	// wake-ups are lost or a part of the store replies slowly. 0 is no bound.
 	Disorder time.Duration
 
 	// Sweep bounds how late the store may notice events without a wake-up: a lease that ended, a

@@ -15,13 +15,17 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/shard"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	shard.Patience = 10 * time.Second
+	testenv.Main(m)
+}
 
 // redisBackends are the backends on Redis: each way to claim, on one server and on a Cluster.
 func redisBackends(t *testing.T) map[string]conformance.Harness {

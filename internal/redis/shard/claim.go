@@ -43,10 +43,8 @@ const (
 	// since a script costs as much as some messages, and one of which only the first is known.
 	manyAtLeast, fewAtLeast = 256, 2
 
-	// together is how long a claim waits for other shards when it has the messages of one, and
-	// alone for the first. A shard whose server does not reply must not hold the others up.
-	together = 250 * time.Millisecond
-	alone    = time.Second
+	// alone is how long a claim waits for the first shard that has messages, or longer where Patience is.
+	alone = time.Second
 
 	// again is how long a shard is left alone after an error.
 	again = 100 * time.Millisecond
@@ -54,6 +52,11 @@ const (
 	// soon is by how much the clocks of a master and of this process may be told wrong.
 	soon = 10 * time.Millisecond
 )
+
+// Patience is how long a claim waits for other shards when it has the messages of one. A shard whose server
+// does not reply must not hold the others up. Messages of a slower one come out of order, so tests of the
+// order have more of it: their machines are busy.
+var Patience = 250 * time.Millisecond
 
 type claimed struct {
 	ds  []backend.Delivery
@@ -82,13 +85,13 @@ func (q *Queue) Claim(ctx context.Context, limit int, lease time.Duration, name 
 		q.Calls.Go(func() { look <- q.claimFrom(ctx, s, room, lease, name) })
 		q.Calls.Go(func() { q.await(look, 1, lease) })
 	}
-	patience := time.NewTimer(alone)
+	patience := time.NewTimer(max(alone, Patience))
 	defer patience.Stop()
 	for left := len(chosen); left > 0; left-- {
 		select {
 		case got := <-claims:
 			if len(c.Deliveries) == 0 && len(got.ds) > 0 {
-				patience.Reset(min(together, lease/4))
+				patience.Reset(min(Patience, lease/4))
 			}
 			c.Deliveries, err = append(c.Deliveries, got.ds...), cmp.Or(err, got.err)
 			continue
