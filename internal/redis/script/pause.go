@@ -13,7 +13,7 @@ var (
 	pauseScript = Parse("pause", common+read(shared, "pause"))
 
 	// A client may send plain commands that read to replicas, which may be behind.
-	readPauseScript = Parse("read_pause", "return redis.call('GET', KEYS[1]) or -1")
+	readPauseScript = Parse("read_pause", "return redis.call('GET', KEYS[1]) or ''")
 )
 
 // Pausing runs the scripts of a queue that pause it, or that a pause holds back. It is safe for
@@ -54,14 +54,24 @@ func (p *Pausing) ResumeAll(ctx context.Context) error {
 
 // Paused returns the queue's pause, with a zero end for none. It changes nothing.
 func (p *Pausing) Paused(ctx context.Context) (paused bool, until time.Time, err error) {
-	end, err := p.pauses.Read(ctx, readPauseScript)
-	if err != nil {
+	end, err := p.PauseText(ctx)
+	if err != nil || end == "" {
 		return false, time.Time{}, err
 	}
-	if end == int64(-1) {
-		return false, time.Time{}, nil
-	}
 	return true, MS(end), nil
+}
+
+// PauseText returns the pause as the key has it: its end in milliseconds or 0, or nothing for no pause.
+func (p *Pausing) PauseText(ctx context.Context) (string, error) {
+	reply, err := p.pauses.Read(ctx, readPauseScript)
+	if err != nil {
+		return "", err
+	}
+	text, ok := reply.(string)
+	if !ok {
+		return "", Unexpected(readPauseScript, reply)
+	}
+	return text, nil
 }
 
 // OfRead adds the matching sentinel to the error of a command that changes nothing and is no script.

@@ -120,13 +120,17 @@ func (r *Runner) now() any {
 	return r.Clock.Now().UnixMicro()
 }
 
-// Read runs a script that changes nothing, once.
+// Read runs a script that changes nothing. It tries up to three times, and waits for no server.
 func (r *Runner) Read(ctx context.Context, sc *Script, args ...any) (any, error) {
-	reply, err := r.runOnce(ctx, sc, age{}, args)
-	if err != nil {
-		return nil, fmt.Errorf("script %s: %w", sc.name, sc.naming(OfRead(ctx, err)))
+	for a := (attempts{made: 1}); ; a.made++ {
+		reply, err := r.runOnce(ctx, sc, age{}, args)
+		if err == nil {
+			return reply, nil
+		}
+		if problemOf(ctx, err) == none || a.made == tries || !pause(ctx, a.interval()) {
+			return nil, fmt.Errorf("script %s: %w", sc.name, sc.naming(OfRead(ctx, err)))
+		}
 	}
-	return reply, nil
 }
 
 // Translate adds the matching sentinel to an error of the server or the client library.

@@ -13,7 +13,10 @@ import (
 )
 
 // A position tells a shard from the others, of all generations.
-type position struct{ generation, shard int }
+type position struct {
+	generation int64
+	shard      int
+}
 
 func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.generation, other.generation), cmp.Compare(p.shard, other.shard))
@@ -208,7 +211,8 @@ func (q *Queue) choose(limit int) (chosen, failing []share) {
 		chosen[i].limit += part
 		rest -= part
 	}
-	if len(due) == 0 || now.Sub(q.looked) >= q.Poll {
+	idle := len(due) == 0 && !slices.ContainsFunc(all, func(s *shard) bool { return !s.rest.IsZero() })
+	if idle || now.Sub(q.looked) >= q.Poll { // wake-ups of shards that fail are no reason
 		q.looked = now
 		if q.turns++; q.turns%readEvery == 0 && !q.busy {
 			q.busy = true
@@ -228,8 +232,8 @@ func (s *shard) share(latest time.Time, limit int) share {
 // inTurn returns the next shard without a claim whose last one has not failed, or nil.
 func (q *Queue) inTurn(shards []*shard) *shard {
 	for range shards {
-		q.next++
-		if s := shards[q.next%len(shards)]; !s.claimed && s.rest.IsZero() {
+		q.turn++
+		if s := shards[q.turn%len(shards)]; !s.claimed && s.rest.IsZero() {
 			return s
 		}
 	}
@@ -245,11 +249,15 @@ func Sweep(poll time.Duration, n int) time.Duration {
 }
 
 func (q *Queue) maintainOnce() {
-	err := q.maintain(context.Background())
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.busy = false; err != nil {
-		q.Log.Warn("delayq: looking for changes of a queue's shards failed; it is tried again soon", "err", err)
+	for again := true; again; {
+		err := q.maintain(context.Background())
+		if err != nil {
+			q.Log.Warn("delayq: looking for changes of a queue's shards failed; it is tried again soon", "err", err)
+		}
+		q.mu.Lock()
+		again = q.again
+		q.busy, q.again = again, false
+		q.mu.Unlock()
 	}
 }
 
@@ -346,9 +354,11 @@ func (q *Queue) Woken(channel string, due time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	changed := due.IsZero() || due.Equal(time.UnixMilli(0)) // the subscription or the note, not a claim that failed
-	if channel == q.base.Channel() && !q.busy && changed {
-		q.busy = true
-		q.Calls.Go(q.maintainOnce)
+	if channel == q.base.Channel() && changed {
+		if q.again = q.busy; !q.busy {
+			q.busy = true
+			q.Calls.Go(q.maintainOnce)
+		}
 	}
 	at := lookNow
 	for _, s := range q.shardsLocked() {

@@ -5,10 +5,10 @@ import "time"
 // Settled is how long a generation refuses pushes before it ends, in tests.
 const Settled = time.Second
 
-func init() { settled, wholeFor = Settled, time.Second } // so that tests need not wait
+func init() { settled, readAgain = Settled, time.Second } // so that tests need not wait
 
 // NumberFrom returns the number of a new generation beside those of some numbers.
-func NumberFrom(n int, listed ...int) int {
+func NumberFrom(n int64, listed ...int64) int64 {
 	gens := make([]generation, len(listed))
 	for i := range gens {
 		gens[i].number = listed[i]

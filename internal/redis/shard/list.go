@@ -35,7 +35,7 @@ func placeOf(cursor string) (p place, err error) {
 		p.member = parts[1]
 	case 4:
 		p.due, errs[0] = strconv.ParseInt(parts[0], 10, 64)
-		p.generation, errs[1] = strconv.Atoi(parts[1])
+		p.generation, errs[1] = strconv.ParseInt(parts[1], 10, 64)
 		p.shard, errs[2] = strconv.Atoi(parts[2])
 		p.member = parts[3]
 	}

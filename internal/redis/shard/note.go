@@ -1,16 +1,17 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -18,7 +19,7 @@ import (
 // The others end by themselves when their last message goes. Their numbers rise. Generation 0 is the
 // store of a queue without shards.
 type generation struct {
-	number int
+	number int64
 	shards []*shard
 }
 
@@ -26,7 +27,7 @@ type generation struct {
 func parseNote(note string) (gens []generation, sizes []int, err error) {
 	for part := range strings.SplitSeq(note, ",") {
 		number, size, _ := strings.Cut(part, ":")
-		g, err := strconv.Atoi(number)
+		g, err := strconv.ParseInt(number, 10, 64)
 		n, err2 := strconv.Atoi(size)
 		if err != nil || err2 != nil || g < 0 || Valid("", n) != nil || len(gens) > 0 && gens[len(gens)-1].number >= g {
 			return nil, nil, fmt.Errorf("the note %q of the queue's shards is not readable", note)
@@ -39,7 +40,7 @@ func parseNote(note string) (gens []generation, sizes []int, err error) {
 func noteOf(gens []generation) string {
 	parts := make([]string, len(gens))
 	for i, g := range gens {
-		parts[i] = strconv.Itoa(g.number) + ":" + strconv.Itoa(len(g.shards))
+		parts[i] = strconv.FormatInt(g.number, 10) + ":" + strconv.Itoa(len(g.shards))
 	}
 	return strings.Join(parts, ",")
 }
@@ -47,13 +48,10 @@ func noteOf(gens []generation) string {
 // begin splits a queue into n shards, if it has none yet, and takes over its note. The first shards have the
 // queue's pause.
 func (q *Queue) begin(ctx context.Context, n int) error {
-	// The number is none of an earlier queue of the name, whose shards may refuse pushes.
-	number := numberFrom(int(time.Now().UnixMilli()), q.generations())
-	first := generation{number, q.shardsOf(number, n)}
-	if err := q.holdBack(ctx, first); err != nil {
-		return err
-	}
-	note, err := q.base.FirstNote(ctx, noteOf([]generation{first}))
+	first := q.next(n)
+	note, err := q.held(ctx, first, func(pause string) (string, error) {
+		return q.base.FirstNote(ctx, noteOf([]generation{first}), pause)
+	})
 	if err != nil {
 		return err
 	}
@@ -65,8 +63,16 @@ func (q *Queue) begin(ctx context.Context, n int) error {
 	return q.release(ctx, first, note)
 }
 
+// next returns a new generation of n shards. Its number is greater than the others, and none of an earlier queue of the
+// name, whose shards may refuse pushes, or of a note that a failover has lost.
+func (q *Queue) next(n int) generation {
+	gens := q.generations()
+	number := numberFrom(max(time.Now().UnixMilli(), gens[len(gens)-1].number+1), gens)
+	return generation{number, q.shardsOf(number, n)}
+}
+
 // numberFrom returns the number of a new generation: the first from n on whose leases have a mark of their own.
-func numberFrom(n int, gens []generation) int {
+func numberFrom(n int64, gens []generation) int64 {
 	taken := func(g generation) bool { return g.mark() == byte(n) }
 	for byte(n) == 0 || slices.ContainsFunc(gens, taken) { // 0 is the mark of generation 0, which may be found later
 		n++
@@ -81,24 +87,22 @@ func (q *Queue) generations() []generation {
 	return q.gens
 }
 
-// The shards of a generation that has ended refuse pushes for a day, and a push reads the note anew when
-// that was half a day ago. So no program pushes to them.
-const (
-	forgotten = 24 * time.Hour
-	readAgain = forgotten / 2
-)
+// forgotten is how long the shards of a generation that has ended refuse pushes. All programs know the note of
+// later by then.
+const forgotten = 24 * time.Hour
+
+// readAgain is for how long a handle without a worker goes by a note that it has read. A failover may have lost it:
+// then other programs know none, or another, until this handle writes it again.
+var readAgain = time.Minute
 
 // settled is how long a generation refuses pushes before it ends. By then the replicas of its masters know that
 // it does: a failover does not take that back.
 var settled = 15 * time.Second
 
-// wholeFor is how long a queue counts as one without shards, for calls that its store does not refuse.
-var wholeFor = time.Minute
-
-// upToDate reads the note where it was read so long ago.
-func (q *Queue) upToDate(ctx context.Context, age time.Duration) error {
+// upToDate reads the note where it was read long ago.
+func (q *Queue) upToDate(ctx context.Context) error {
 	q.mu.Lock()
-	recent := time.Since(q.read) < age
+	recent := time.Since(q.read) < readAgain
 	q.mu.Unlock()
 	if recent {
 		return nil
@@ -109,7 +113,7 @@ func (q *Queue) upToDate(ctx context.Context, age time.Duration) error {
 // plain returns the store of a queue without shards, or nil.
 func (q *Queue) plain(ctx context.Context) *store.Store {
 	if q.whole() != nil {
-		_ = q.upToDate(ctx, wholeFor) // the store gives the call an error too
+		_ = q.upToDate(ctx) // the store gives the call an error too
 	}
 	return q.whole()
 }
@@ -166,8 +170,8 @@ func (q *Queue) adopt(ctx context.Context, note string) (err error) {
 			gens[i].shards = make([]*shard, sizes[i]) // for their number alone
 		}
 		gens = append(gens, missing...)
-		slices.SortFunc(gens, func(a, b generation) int { return a.number - b.number })
-		if note, err = q.base.ChangeNote(ctx, note, noteOf(gens)); err != nil {
+		slices.SortFunc(gens, func(a, b generation) int { return cmp.Compare(a.number, b.number) })
+		if note, err = q.base.ChangeNote(ctx, note, noteOf(gens), store.AnyPause); err != nil {
 			return err
 		}
 	}
@@ -180,7 +184,7 @@ func (q *Queue) missing(ctx context.Context, noted []generation) (missing []gene
 			continue
 		}
 		if len(noted) > 0 && noted[len(noted)-1].number > g.number {
-			if _, err := g.endPushes(ctx, forgotten); err != nil { // programs may know it that do not know the note
+			if _, err := q.endPushes(ctx, g, forgotten); err != nil { // programs may know it that do not know the note
 				return nil, err
 			}
 			empty, err := g.empty(ctx)
@@ -207,7 +211,7 @@ func (g generation) empty(ctx context.Context) (bool, error) {
 
 // take makes the generations those of the queue.
 func (q *Queue) take(gens []generation, sizes []int) {
-	listed := func(in []generation, number int) int {
+	listed := func(in []generation, number int64) int {
 		return slices.IndexFunc(in, func(g generation) bool { return g.number == number })
 	}
 	var added, ended []*shard
@@ -230,7 +234,9 @@ func (q *Queue) take(gens []generation, sizes []int) {
 		}
 	}
 	q.gens, q.read = gens, time.Now()
-	maps.DeleteFunc(q.refuse, func(number int, _ time.Time) bool { return listed(gens, number) < 0 })
+	if q.split.IsZero() && len(gens) > 1 {
+		q.split = q.read
+	}
 	q.mu.Unlock()
 	for _, s := range added {
 		q.Follow(s.Channel())
@@ -240,11 +246,11 @@ func (q *Queue) take(gens []generation, sizes []int) {
 	}
 }
 
-func (q *Queue) shardsOf(number, n int) (shards []*shard) {
+func (q *Queue) shardsOf(number int64, n int) (shards []*shard) {
 	if number == 0 {
 		return []*shard{{Store: q.base}}
 	}
-	for k, tag := range Tags(q.name+"/"+strconv.Itoa(number), n) {
+	for k, tag := range Tags(q.name+"/"+strconv.FormatInt(number, 10), n) {
 		shards = append(shards, &shard{Store: store.New(q.stores, tag, q.given), position: position{number, k}})
 	}
 	return shards
@@ -258,60 +264,44 @@ func (q *Queue) maintain(ctx context.Context) error {
 	}
 	gens := q.generations()
 	for _, g := range gens[:len(gens)-1] {
-		fresh, err := g.endPushes(ctx, 0)
+		since, err := q.endPushes(ctx, g, 0)
 		if err != nil {
 			return err
 		}
-		lasting := q.hasSettled(g, fresh)
 		empty, err := g.empty(ctx)
 		if err != nil {
 			return err
 		}
-		if empty && lasting { // no message can come to it any more
+		if empty && since >= settled { // no message can come to it any more
 			return q.end(ctx, gens, g)
 		}
 	}
 	return nil
 }
 
-// hasSettled notes that this handle has had a generation refuse pushes, and reports whether it had long before.
-// fresh is for one of which a shard took them until now: for the first time, or since a failover has lost that
-// it did not.
-func (q *Queue) hasSettled(g generation, fresh bool) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if _, known := q.refuse[g.number]; fresh || !known {
-		q.refuse[g.number] = time.Now()
-	}
-	return time.Since(q.refuse[g.number]) >= settled
-}
-
-// endPushes has the shards of a generation that is not the newest refuse new ids, for so long, or 0 for
-// ever, and reports whether one took them until now. For generation 0 the note itself does.
-func (g generation) endPushes(ctx context.Context, forget time.Duration) (fresh bool, err error) {
+// endPushes has the shards of a generation that is not the newest refuse new ids, and forget that after a time, or
+// never for 0. It returns for how long all have refused them: a failover may make one take them again. For generation 0
+// the note itself does.
+func (q *Queue) endPushes(ctx context.Context, g generation, forget time.Duration) (since time.Duration, err error) {
 	if g.number == 0 {
-		return false, nil
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return time.Since(q.split), nil
 	}
-	for _, s := range g.shards {
-		one, err := s.EndPushes(ctx, forget)
-		if err != nil {
-			return false, err
-		}
-		fresh = fresh || one
-	}
-	return fresh, nil
+	times, err := all(g.shards, func(_ int, s *store.Store) (time.Duration, error) { return s.EndPushes(ctx, forget) })
+	return slices.Min(times), err
 }
 
 // end takes a generation out of the note.
 func (q *Queue) end(ctx context.Context, gens []generation, ended generation) error {
 	rest := slices.DeleteFunc(slices.Clone(gens), func(g generation) bool { return g.number == ended.number })
-	note, err := q.base.ChangeNote(ctx, noteOf(gens), noteOf(rest))
+	note, err := q.base.ChangeNote(ctx, noteOf(gens), noteOf(rest), store.AnyPause)
 	if err != nil {
 		return err
 	}
 	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
 		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
-		_, forget := ended.endPushes(ctx, forgotten)
+		_, forget := q.endPushes(ctx, ended, forgotten)
 		if err = errors.Join(err, forget); err != nil {
 			return err
 		}
@@ -346,18 +336,22 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 		gens := q.generations()
 		newest := gens[len(gens)-1]
 		if newest.number > 0 && len(newest.shards) == n {
-			return q.maintain(ctx)
+			refuses, err := newest.refuses(ctx)
+			if err != nil {
+				return err
+			}
+			if !refuses {
+				return q.maintain(ctx)
+			}
 		}
 		if len(gens) >= mostGenerations {
 			return backend.Invalid("number of generations of shards", len(gens)+1, fmt.Sprintf("up to %d: wait until the messages of one are gone", mostGenerations))
 		}
-		number := numberFrom(newest.number+1, gens)
-		next := generation{number, q.shardsOf(number, n)}
-		if err := q.holdBack(ctx, next); err != nil {
-			return err
-		}
+		next := q.next(n)
 		want := noteOf(append(slices.Clone(gens), next))
-		note, err := q.base.ChangeNote(ctx, noteOf(gens), want)
+		note, err := q.held(ctx, next, func(pause string) (string, error) {
+			return q.base.ChangeNote(ctx, noteOf(gens), want, pause)
+		})
 		if err != nil {
 			return err
 		}
@@ -374,18 +368,32 @@ func (q *Queue) Reshard(ctx context.Context, n int) error {
 	}
 }
 
-// holdBack pauses new shards that are not in the note yet. Nothing is handed out from them before they have the
-// queue's pause, and nothing while it lasts if this program ends before.
-func (q *Queue) holdBack(ctx context.Context, g generation) error {
-	paused, until, err := q.base.Paused(ctx)
-	if err != nil {
-		return err
+// refuses reports whether a shard of the newest generation takes no new ids, since a failover has lost the note of a
+// newer one.
+func (g generation) refuses(ctx context.Context) (bool, error) {
+	ended, err := all(g.shards, func(_ int, s *store.Store) (bool, error) { return s.Split(ctx) })
+	return slices.Contains(ended, true), err
+}
+
+// held gives new shards that are not in the note yet the queue's pause, or a short one, and has them noted while
+// the queue has that pause. So nothing is handed out from them before, nor while the pause lasts if this program ends.
+func (q *Queue) held(ctx context.Context, g generation, change func(pause string) (note string, err error)) (string, error) {
+	for {
+		pause, err := q.base.PauseText(ctx)
+		if err != nil {
+			return "", err
+		}
+		p := backend.Pause{Until: script.MS(pause)}
+		if pause == "" {
+			p.For = newShards
+		}
+		if err := pauseAll(ctx, g, p); err != nil {
+			return "", err
+		}
+		if note, err := change(pause); err != nil || note != store.PauseChanged {
+			return note, err
+		}
 	}
-	p := backend.Pause{Until: until}
-	if !paused {
-		p = backend.Pause{For: newShards}
-	}
-	return pauseAll(ctx, g, p)
 }
 
 // release gives new shards the queue's pause, or none. Another program may have been faster, so that the note has
@@ -421,12 +429,8 @@ func (q *Queue) carryPause(ctx context.Context, to generation) error {
 }
 
 func pauseAll(ctx context.Context, g generation, p backend.Pause) error {
-	for _, s := range g.shards {
-		if err := s.PauseAll(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := all(g.shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+	return err
 }
 
 // Remove deletes what says that the queue has shards.

@@ -26,14 +26,15 @@ type Queue struct {
 	given  clockwork.Clock // nil for the servers' own
 
 	mu     sync.Mutex
-	gens   []generation      // changed as a whole
-	read   time.Time         // when the note was read
-	refuse map[int]time.Time // since when, at the latest, the generations of some numbers refuse pushes
-	turns  int               // how often something was looked at without a reason
-	next   int               // the shard that is then
-	looked time.Time         // when one was
-	busy   bool              // maintain runs
-	late   error             // of a claim that was not waited for
+	gens   []generation // changed as a whole
+	read   time.Time    // when the note was read
+	split  time.Time    // since when this handle has known that generation 0 is not the newest
+	turns  int          // how often something was looked at without a reason
+	turn   int          // the shard that is then
+	looked time.Time    // when one was
+	busy   bool         // maintain runs
+	again  bool         // the note has changed meanwhile
+	late   error        // of a claim that was not waited for
 }
 
 var _ queue.Messages = (*Queue)(nil)
@@ -53,7 +54,7 @@ type Config struct {
 // goes on without, and is the one store until a push or a claim finds out that another program has split
 // the queue.
 func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
-	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock, refuse: make(map[int]time.Time)}
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
@@ -120,7 +121,7 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 	for i := range rest {
 		rest[i] = i
 	}
-	asked := make(map[int]bool)
+	asked := make(map[int64]bool)
 	for {
 		for _, g := range q.generations() {
 			if asked[g.number] {
@@ -152,7 +153,7 @@ func (q *Queue) byID(ctx context.Context, n int, id func(i int) string, next err
 func (q *Queue) byLease(ctx context.Context, n int, lease func(i int) backend.Lease, do func(s *shard, places []int) []error) []error {
 	errs := backend.FailAll(n, backend.ErrLeaseLost) // as those of an ended generation are
 	id := func(i int) string { return lease(i).ID }
-	asked, known := make(map[int]bool), make([]bool, n)
+	asked, known := make(map[int64]bool), make([]bool, n)
 	for {
 		for _, g := range q.generations() {
 			var places []int
@@ -182,7 +183,7 @@ func (q *Queue) byLease(ctx context.Context, n int, lease func(i int) backend.Le
 }
 
 // hasMoreThan reports whether there are generations that were not asked. Another call may have found them.
-func (q *Queue) hasMoreThan(asked map[int]bool) bool {
+func (q *Queue) hasMoreThan(asked map[int64]bool) bool {
 	return slices.ContainsFunc(q.generations(), func(g generation) bool { return !asked[g.number] })
 }
 
@@ -239,10 +240,35 @@ func pick[T any](items []T, places []int) []T {
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if q.whole() == nil { // which refuses pushes itself
-		if err := q.upToDate(ctx, readAgain); err != nil {
+		if err := q.upToDate(ctx); err != nil {
 			return backend.FailAll(len(ms), err)
 		}
 	}
+	errs := q.push(ctx, ms)
+	var refused []int
+	for i, err := range errs {
+		if errors.Is(err, store.ErrSplit) {
+			refused = append(refused, i)
+		}
+	}
+	if len(refused) == 0 || q.whole() != nil {
+		return errs
+	}
+	// A failover has lost the note of the newest shards, and no program knows them any more.
+	gens := q.generations()
+	again := backend.FailAll(len(refused), q.Reshard(ctx, len(gens[len(gens)-1].shards)))
+	if again[0] == nil {
+		again = q.push(ctx, pick(ms, refused))
+	}
+	for k, i := range refused {
+		if errs[i] = nil; again != nil {
+			errs[i] = again[k]
+		}
+	}
+	return backend.Each(len(ms), func(i int) error { return errs[i] })
+}
+
+func (q *Queue) push(ctx context.Context, ms []backend.Message) []error {
 	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, store.ErrSplit, func(s *shard, places []int) []error {
 		part := pick(ms, places)
 		errs := s.Schedule(ctx, part)

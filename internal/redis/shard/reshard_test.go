@@ -366,7 +366,7 @@ func TestRefusesBeforeItEnds(t *testing.T) {
 // endsPushes reports whether a command is the script that has a shard refuse pushes for ever.
 func endsPushes(cmd redis.Cmder) bool {
 	args := cmd.Args()
-	key, _ := args[min(13, len(args)-1)].(string)
+	key, _ := args[min(3, len(args)-1)].(string)
 	return cmd.Name() == "evalsha" && strings.HasSuffix(key, "}:shards") && args[len(args)-1] == int64(0)
 }
 
@@ -849,14 +849,14 @@ func TestMarksDiffer(t *testing.T) {
 func TestNumberOfAGeneration(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		from   int
-		listed []int
-		want   int
+		from   int64
+		listed []int64
+		want   int64
 	}{
 		{7<<40 - 1, nil, 7<<40 - 1},
 		{7 << 40, nil, 7<<40 + 1},
-		{7 << 40, []int{0, 6<<40 + 1, 6<<40 + 2}, 7<<40 + 3},
-		{7<<40 - 1, []int{6<<40 + 255}, 7<<40 + 1},
+		{7 << 40, []int64{0, 6<<40 + 1, 6<<40 + 2}, 7<<40 + 3},
+		{7<<40 - 1, []int64{6<<40 + 255}, 7<<40 + 1},
 	} {
 		if got := shard.NumberFrom(tt.from, tt.listed...); got != tt.want {
 			t.Errorf("from %x on, with %x: %x, want %x", tt.from, tt.listed, got, tt.want)

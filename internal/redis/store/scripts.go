@@ -33,6 +33,7 @@ var (
 	getScript        = script.Load(files, "message", "lease", "get")
 	layoutScript     = script.Load(files, "layout")
 	noteScript       = script.Load(files, "note")
+	emptyScript      = script.Load(files, "empty")
 	endPushesScript  = script.Load(files, "end_pushes")
 	purgeScript      = script.Load(files, "purge")
 	countScript      = script.Load(files, "count")

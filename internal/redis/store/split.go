@@ -30,63 +30,66 @@ func stored(reply any) error {
 
 // Note returns the note of the queue's generations, or nothing.
 func (s *Store) Note(ctx context.Context) (string, error) {
-	note, _, err := s.layout(ctx)
-	return note, err
+	reply, err := s.note.Read(ctx, noteScript)
+	if err != nil {
+		return "", err
+	}
+	return textOf(noteScript, reply)
 }
 
-// Split reports whether the queue is split into shards.
+func textOf(sc *script.Script, reply any) (string, error) {
+	text, ok := reply.(string)
+	if !ok {
+		return "", script.Unexpected(sc, reply)
+	}
+	return text, nil
+}
+
+// Split reports whether the queue is split into shards. Of a shard it reports whether it takes no new ids.
 func (s *Store) Split(ctx context.Context) (bool, error) {
-	note, _, err := s.layout(ctx)
+	note, err := s.Note(ctx)
 	return note != "", err
 }
 
 // Empty reports whether the store has nothing: no messages, and no ids that UniqueFor keeps.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
-	_, keys, err := s.layout(ctx)
-	return keys == 0 && err == nil, err
+	keys, err := s.Read(ctx, emptyScript)
+	return keys == int64(0), err
 }
 
-func (s *Store) layout(ctx context.Context) (note string, keys int64, err error) {
-	reply, err := s.notes.Read(ctx, noteScript)
-	if err != nil {
-		return "", 0, err
-	}
-	r, _ := reply.([]any)
-	if len(r) != 2 {
-		return "", 0, script.Unexpected(noteScript, reply)
-	}
-	note, _ = r[0].(string)
-	return note, script.Int(r[1]), nil
-}
+const (
+	// PauseChanged is returned in place of a note that was not changed, since the queue has another pause.
+	PauseChanged = "!"
 
-// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then.
-func (s *Store) FirstNote(ctx context.Context, note string) (string, error) {
-	return s.note(ctx, "?", note)
+	// AnyPause is for a note without new shards.
+	AnyPause = "*"
+)
+
+// FirstNote makes the first note of a queue, where there is none, and returns the one that is there then. The new
+// shards have been given a pause, as PauseText returns it.
+func (s *Store) FirstNote(ctx context.Context, note, pause string) (string, error) {
+	return s.changeNote(ctx, "?", note, pause)
 }
 
 // ChangeNote changes the note, if it is still the old one, and returns the one that is there then. "" is
 // for no note. Where the store has messages of a queue without a note, the new one has it as generation 0.
-func (s *Store) ChangeNote(ctx context.Context, old, changed string) (string, error) {
-	return s.note(ctx, old, changed)
+func (s *Store) ChangeNote(ctx context.Context, old, changed, pause string) (string, error) {
+	return s.changeNote(ctx, old, changed, pause)
 }
 
-func (s *Store) note(ctx context.Context, args ...any) (string, error) {
-	reply, err := s.notes.Run(ctx, layoutScript, args...)
+func (s *Store) changeNote(ctx context.Context, args ...any) (string, error) {
+	reply, err := s.layout.Run(ctx, layoutScript, args...)
 	if err != nil {
 		return "", err
 	}
-	note, ok := reply.(string)
-	if !ok {
-		return "", script.Unexpected(layoutScript, reply)
-	}
-	return note, nil
+	return textOf(layoutScript, reply)
 }
 
-// EndPushes has the store of a shard take no new ids, and reports whether it took them until now. A time makes it
-// forget that after so long.
-func (s *Store) EndPushes(ctx context.Context, forget time.Duration) (fresh bool, err error) {
-	reply, err := s.notes.Run(ctx, endPushesScript, forget.Milliseconds())
-	return reply == int64(1), err
+// EndPushes has the store of a shard take no new ids, and returns for how long it has taken none, by its server's
+// clock. A time makes it forget that after so long.
+func (s *Store) EndPushes(ctx context.Context, forget time.Duration) (since time.Duration, err error) {
+	reply, err := s.note.Run(ctx, endPushesScript, forget.Milliseconds())
+	return time.Duration(script.Int(reply)) * time.Millisecond, err
 }
 
 // AllowPushes has the store forget EndPushes, and the note.

@@ -27,8 +27,9 @@ type Config struct {
 type Store struct {
 	script.Runner
 	script.Pausing
-	notes  script.Runner  // has the key of the shards too
-	pushes *script.Runner // the same, and waits for the confirmation
+	note   script.Runner  // has the key of the shards alone
+	pushes *script.Runner // has that key too, and waits for the confirmation
+	layout *script.Runner // the same, with the key of the pause
 	counts script.Runner  // has the keys of the counts and the shards too
 	keys   keys
 }
@@ -48,10 +49,13 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	}
 	counts := scripts
 	counts.Keys = slices.Concat(k.list, []string{k.counts, k.split})
-	notes := scripts
-	notes.Keys = slices.Concat(k.list, []string{k.split})
+	note, pushes, layout := scripts, scripts, scripts
+	note.Keys = []string{k.split}
+	pushes.Keys = slices.Concat(k.list, []string{k.split})
+	layout.Keys = append(slices.Clone(pushes.Keys), k.paused)
 	return &Store{
-		Runner: scripts, Pausing: script.NewPausing(counts, k.paused, k.channel), notes: notes, pushes: notes.Confirmed(c.Confirm), counts: counts, keys: k,
+		Runner: scripts, Pausing: script.NewPausing(counts, k.paused, k.channel), note: note,
+		pushes: pushes.Confirmed(c.Confirm), layout: layout.Confirmed(c.Confirm), counts: counts, keys: k,
 	}
 }
 

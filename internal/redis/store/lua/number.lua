@@ -13,7 +13,9 @@ end
 -- Writes, and changes nothing. WAIT waits for the last write of its connection; a push that finds its
 -- message there has none, and another connection may have stored that a moment ago.
 local function touch()
-  redis.pcall('INCRBY', SEQ, 0)
+  if redis.pcall('EXISTS', SEQ) == 1 then -- else all messages are done
+    redis.pcall('INCRBY', SEQ, 0)
+  end
 end
 
 -- Messages of more bytes are read one by one.

@@ -1,0 +1,2 @@
+-- Returns how many of the keys of a queue's messages there are.
+return redis.call('EXISTS', unpack(KEYS))
