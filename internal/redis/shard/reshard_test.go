@@ -379,11 +379,12 @@ func TestRefusalLost(t *testing.T) {
 	client := server.Client(t)
 	b := zsetpoll.New(server.Client(t), zsetpoll.Shards(2), zsetpoll.Poll(20*time.Millisecond))
 	t.Cleanup(func() { _ = b.Close() })
-	q := open(t, b)
+	q, other := open(t, b), open(t, b) // either may see first that they have forgotten
 	setNote(ctx, t, client, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
 	var began, lost time.Time
 	redistest.Await(t, "a while in which the shards forget", func() bool {
 		_, _ = receiveNothing(ctx, q)
+		_, _ = receiveNothing(ctx, other)
 		refusals := client.Keys(ctx, "delayq:{"+t.Name()+"/*/2.*}:shards").Val()
 		if len(refusals) >= 2 { // of an earlier run too
 			if began.IsZero() {

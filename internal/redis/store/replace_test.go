@@ -73,8 +73,14 @@ func TestReplaceLosesItsReplyAndTheMessage(t *testing.T) {
 		b.all(b.Schedule(b.ctx, b.replacing("newer")))
 		b.all(b.Cancel(b.ctx, []string{"a"}))
 	}
-	b.unknown(b.losingSecond(gone).Schedule(b.ctx, b.replacing("older")))
-	b.empty()
+	for range 2 {
+		b.unknown(b.losingSecond(gone).Schedule(b.ctx, b.replacing("older")))
+		b.empty()
+		if empty, err := b.Empty(b.ctx); !empty || err != nil {
+			t.Errorf("keys are left, and %v", err)
+		}
+		b.all(b.Schedule(b.ctx, b.replacing("first"))) // the second replaces one
+	}
 }
 
 // A push that did not arrive replaces the message that it has seen.

@@ -1,0 +1,247 @@
+package shard_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// rolledBack returns the first generation of a note, as a failover leaves it that has lost the others.
+func rolledBack(note string) string { return strings.Split(note, ",")[0] }
+
+// TestNoteRolledBack has a failover lose the note of the newest shards when no program knows them. The older ones
+// refuse pushes, so there are new ones again.
+func TestNoteRolledBack(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		old := openAll(2)
+		q := open(t, old)
+		redistest.Must(t, q.Schedule(ctx, ids(0, 5))...)
+		redistest.Must(t, old.Reshard(ctx, t.Name(), 4), old.Close())
+		setNote(ctx, t, client, rolledBack)
+		b := openAll(2)
+		fresh := open(t, b)
+		redistest.Wants(t, fresh.Schedule(ctx, ids(0, 5)), backend.ErrDuplicate)
+		redistest.Must(t, fresh.Schedule(ctx, ids(5, 5))...)
+		if got := note(ctx, t, client); got != "2,2" {
+			t.Errorf("the note is %q", got)
+		}
+		takeAll(ctx, t, fresh, 10)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestNumbersAfterARollback has a failover lose the note of new shards, and a program that does not know them
+// make others. Both have messages that all programs find.
+func TestNumbersAfterARollback(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		knowing := openAll(2)
+		q := open(t, knowing)
+		redistest.Must(t, knowing.Reshard(ctx, t.Name(), 4))
+		redistest.Must(t, q.Schedule(ctx, ids(0, 20))...)
+		setNote(ctx, t, client, rolledBack)
+		redistest.Must(t, openAll(2).Reshard(ctx, t.Name(), 8))
+		redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrNotFound)
+		if got := note(ctx, t, client); got != "2,4,8" {
+			t.Errorf("the note is %q", got)
+		}
+		b := openAll(2)
+		redistest.Wants(t, q.Schedule(ctx, ids(0, 20)), backend.ErrDuplicate)
+		redistest.Must(t, q.Schedule(ctx, ids(20, 20))...)
+		takeAll(ctx, t, open(t, b), 40)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// TestPushesFindALostNote has a failover lose the whole note while a program only pushes. It writes the note again,
+// so that others find its messages.
+func TestPushesFindALostNote(t *testing.T) {
+	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
+		ctx := redistest.Deadline(t)
+		q := open(t, openAll(4))
+		redistest.Must(t, q.Schedule(ctx, ids(0, 1))...)
+		redistest.Must(t, client.Del(ctx, "delayq:{"+t.Name()+"}:shards").Err())
+		n := 1
+		redistest.Await(t, "the note", func() bool {
+			redistest.Must(t, q.Schedule(ctx, ids(n, 1))...)
+			n++
+			return client.Exists(ctx, "delayq:{"+t.Name()+"}:shards").Val() == 1
+		})
+		b := openAll(1)
+		takeAll(ctx, t, open(t, b), n)
+		redistest.Must(t, b.Remove(ctx, t.Name()))
+	})
+}
+
+// changesNote reports whether a command is the script that changes the note to one with shards of a size.
+func changesNote(cmd redis.Cmder, size string) bool {
+	return cmd.Name() == "evalsha" && slices.ContainsFunc(cmd.Args(), func(arg any) bool {
+		text, _ := arg.(string)
+		return strings.HasSuffix(text, size)
+	})
+}
+
+// TestPauseWhileResharding has another program pause a queue just before new shards are noted, or let it go on. Then
+// the program that made them ends. They have the queue's pause, or none.
+func TestPauseWhileResharding(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, pause := range map[string]bool{"pause": true, "resume": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			other := zsetpoll.New(client, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = other.Close() })
+			q := open(t, other)
+			change := func() error { return q.PauseAll(ctx, backend.Pause{}) }
+			if !pause {
+				redistest.Must(t, change())
+				change = func() error { return q.ResumeAll(ctx) }
+			}
+			dying := redistest.Another(t, client)
+			var met atomic.Bool
+			dying.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+				if changesNote(cmd, ":8") && !met.Swap(true) {
+					redistest.Must(t, change())
+				}
+				return send()
+			}))
+			dying.AddHook(noteStops(":8"))
+			b := zsetpoll.New(dying, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = b.Close() })
+			if err := b.Reshard(ctx, t.Name(), 8); err == nil {
+				t.Error("the program did not end")
+			}
+			keys, err := client.Keys(ctx, "delayq:{"+t.Name()+"/*/8.*}:paused").Result()
+			if redistest.Must(t, err); len(keys) != 8 {
+				t.Errorf("%d of the new shards are held back", len(keys))
+			}
+			for _, key := range keys { // a pause without an end, or the short one of new shards
+				if ttl := client.TTL(ctx, key).Val(); (ttl < 0) != pause {
+					t.Errorf("%s lasts %v", key, ttl)
+				}
+			}
+			redistest.Must(t, q.ResumeAll(ctx), other.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// TestNoteChangesDuringALook has the note change while a worker reads it. The worker reads it again.
+func TestNoteChangesDuringALook(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	server := testenv.Redis(t, testenv.Private())
+	raw, client := server.Client(t), server.Client(t)
+	key, channel := "delayq:{"+t.Name()+"}:shards", "delayq:{"+t.Name()+"}:wake"
+	var holding atomic.Bool
+	var claims atomic.Int64
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		err := send()
+		args := cmd.Args()
+		if cmd.Name() == "evalsha" && args[2] == 1 && args[3] == key && holding.Swap(false) {
+			close(reading)
+			<-goOn
+		} else if cmd.Name() == "evalsha" {
+			claims.Add(1)
+		}
+		return err
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(2), zsetpoll.Poll(time.Minute))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	waiting, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() {
+		_, err := q.Receive(waiting, 1, time.Minute)
+		ended <- err
+	}()
+	channels := func(n int) {
+		t.Helper()
+		redistest.Await(t, "the channels", func() bool { return len(raw.PubSubChannels(ctx, "*:wake").Val()) == n })
+	}
+	channels(3)
+	holding.Store(true)
+	redistest.Await(t, "a look at the note", func() bool {
+		redistest.Must(t, raw.Publish(ctx, channel, 0).Err())
+		select {
+		case <-reading:
+			return true
+		default:
+			return false
+		}
+	})
+	setNote(ctx, t, raw, func(note string) string { return note + "," + strings.Repeat("9", 15) + ":8" })
+	before := claims.Load()
+	redistest.Must(t, raw.Publish(ctx, channel, 0).Err())
+	redistest.Await(t, "the worker to have heard", func() bool { return claims.Load() > before })
+	close(goOn)
+	channels(11)
+	stop()
+	<-ended
+}
+
+// TestLooksWhileAShardFails has one of 16 shards fail. An idle worker looks at the others no more than before.
+func TestLooksWhileAShardFails(t *testing.T) {
+	t.Parallel()
+	const shards, seconds = 16, 3
+	ctx := redistest.Deadline(t)
+	client := testenv.Redis(t, testenv.Private()).Client(t)
+	var failing, met atomic.Bool
+	var looks atomic.Int64
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		args := cmd.Args()
+		if cmd.Name() != "evalsha" {
+			return send()
+		}
+		if first, _ := args[3].(string); failing.Load() && strings.Contains(first, "/16.0.") {
+			met.Store(true)
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		looks.Add(1)
+		return send()
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(shards))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	waiting, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() {
+		_, err := q.Receive(waiting, 1, time.Minute)
+		ended <- err
+	}()
+	last, since := int64(-1), time.Now()
+	redistest.Await(t, "the first looks at all shards", func() bool {
+		if n := looks.Load(); n > last+1 || len(client.PubSubChannels(ctx, "*:wake").Val()) <= shards {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	})
+	failing.Store(true)
+	redistest.Await(t, "the failing shard to be met", func() bool {
+		for _, c := range client.PubSubChannels(ctx, "*/16.0.*:wake").Val() {
+			redistest.Must(t, client.Publish(ctx, c, time.Now().UnixMilli()).Err())
+		}
+		return met.Load()
+	})
+	began, before := time.Now(), looks.Load()
+	redistest.Await(t, "some seconds", func() bool { return time.Since(began) > seconds*time.Second })
+	if n := looks.Load() - before; float64(n) > 5+2*time.Since(began).Seconds() {
+		t.Errorf("an idle worker looked %d times in %v", n, time.Since(began))
+	}
+	stop()
+	<-ended
+}
