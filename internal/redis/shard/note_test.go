@@ -145,13 +145,13 @@ func TestNoteChangesDuringALook(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	raw, client := server.Client(t), server.Client(t)
 	key, channel := "delayq:{"+t.Name()+"}:shards", "delayq:{"+t.Name()+"}:wake"
-	var holding atomic.Bool
+	var stopping atomic.Bool
 	var claims atomic.Int64
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
 		err := send()
 		args := cmd.Args()
-		if cmd.Name() == "evalsha" && args[2] == 1 && args[3] == key && holding.Swap(false) {
+		if cmd.Name() == "evalsha" && args[2] == 1 && args[3] == key && stopping.Swap(false) {
 			close(reading)
 			<-goOn
 		} else if cmd.Name() == "evalsha" {
@@ -173,7 +173,7 @@ func TestNoteChangesDuringALook(t *testing.T) {
 		redistest.Await(t, "the channels", func() bool { return len(raw.PubSubChannels(ctx, "*:wake").Val()) == n })
 	}
 	channels(3)
-	holding.Store(true)
+	stopping.Store(true)
 	redistest.Await(t, "a look at the note", func() bool {
 		redistest.Must(t, raw.Publish(ctx, channel, 0).Err())
 		select {
