@@ -120,7 +120,11 @@ func Dial(ctx context.Context, server string, opts ...Option) (*Backend, error) 
 	if b.client = b.settings.client; b.client == nil {
 		b.client = newClient(nil)
 	}
-	if err := b.get(ctx, "/v1/store", &b.store); err != nil {
+	err = b.get(ctx, "/v1/store", &b.store)
+	if err == nil && b.store.Batch < 1 { // calls are made in batches of that many
+		err = backend.Invalid("max_batch of the server", b.store.Batch, "1 or more, as a delayq server has; is there one at the URL?")
+	}
+	if err != nil {
 		b.client.CloseIdleConnections()
 		return nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -75,6 +77,22 @@ func TestBadURLs(t *testing.T) {
 		}
 		_, err = q.Push(t.Context(), nil)
 		must(t, errors.Join(err, q.Close()))
+	}
+}
+
+// A server without a batch size is none of delayq: a call in batches of 0 would never end.
+func TestServerWithoutABatch(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{`{}`, `{"name": "memory", "max_batch": -1}`} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, store)
+		}))
+		t.Cleanup(h.Close)
+		b, err := httpclient.Dial(t.Context(), h.URL)
+		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "max_batch") {
+			t.Errorf("%s: got %v, %v", store, b, err)
+		}
 	}
 }
 

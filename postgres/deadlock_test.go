@@ -165,6 +165,11 @@ func (c *crossing) settle() (errs []error) {
 		return c.q.Dead(c.ctx, rs)
 	case 2:
 		_, errs = c.q.Extend(c.ctx, ls, 50*time.Millisecond)
+		for i := range errs {
+			if errors.Is(errs[i], backend.ErrUnavailable) {
+				errs[i] = nil // another client's call has locked it
+			}
+		}
 		return errs
 	default:
 		return c.q.Ack(c.ctx, ls)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -212,6 +213,8 @@ func outcomeOf(code int) error {
 		return backend.ErrNotFound
 	case 3:
 		return backend.ErrLeaseLost
+	case 4:
+		return errLocked
 	case 10:
 		return backend.Duplicate(backend.StateScheduled)
 	case 11:
@@ -341,7 +344,57 @@ func (m *messages) Nack(ctx context.Context, rs []backend.Return) []error {
 		})
 }
 
+// Most locks last for one call of another client, so an extension tries again for a while. It takes
+// an eighth of a lease at most: others wait for their next extension.
+const (
+	firstPause    = 10 * time.Millisecond
+	longestPause  = 320 * time.Millisecond
+	pausesInLease = 16
+)
+
+var errLocked = fmt.Errorf("%w: another transaction has locked the message", backend.ErrUnavailable)
+
+// Extend extends what no other transaction has locked, and then tries the rest again.
 func (m *messages) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends, errs := m.extend(ctx, ls, lease)
+	for pause := firstPause; pause <= min(longestPause, lease/pausesInLease); pause *= 2 {
+		locked := lockedOf(errs)
+		if len(locked) == 0 || !slept(ctx, pause) {
+			break
+		}
+		again, failed := m.extend(ctx, column(locked, func(i int) backend.Lease { return ls[i] }), lease)
+		for k, i := range locked {
+			if ends[i], errs[i] = again[k], nil; failed != nil {
+				errs[i] = failed[k]
+			}
+		}
+	}
+	if errors.Join(errs...) == nil {
+		errs = nil
+	}
+	return ends, errs
+}
+
+func lockedOf(errs []error) (indexes []int) {
+	for i, err := range errs {
+		if errors.Is(err, errLocked) {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// slept reports whether ctx lasted for a pause.
+func slept(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (m *messages) extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
 	now := m.now()
 	statement := m.b.cfg.call("extend", "text", "bigint", "text[]", "bigint[]", "bigint")

@@ -106,7 +106,7 @@ func newRepetition(
 	return r, valid.Message(&sample, host.Traits)
 }
 
-// apply sets the headers of the messages. Name and schedule decide the rest.
+// apply sets the headers of the messages. Name and schedule decide the rest, so no option may set it.
 func (r *repetition) apply(opts []delayq.PushOption) error {
 	m := &r.message
 	for _, set := range opts {
@@ -117,10 +117,12 @@ func (r *repetition) apply(opts []delayq.PushOption) error {
 			return err
 		}
 	}
-	if m.ID != "" || m.UniqueFor != 0 || !m.Due.IsZero() || m.Delay != 0 {
-		return backend.Invalid("push option", valid.Described("ID, UniqueFor, At or After"), "Header: the rest comes from name and schedule")
+	rest := *m
+	rest.Body, rest.Headers = nil, nil
+	if reflect.ValueOf(rest).IsZero() {
+		return nil
 	}
-	return nil
+	return backend.Invalid("push option", valid.Described("ID, UniqueFor, At, After, Spread, Replace or a limit"), "Header: the rest comes from name and schedule")
 }
 
 // run pushes occurrence after occurrence until ctx ends.

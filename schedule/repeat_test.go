@@ -476,6 +476,10 @@ func TestRepeatRejectsBadArguments(t *testing.T) {
 		"a window":        {"a", hourly, nil, []delayq.PushOption{delayq.UniqueFor(time.Hour)}, "push option", "UniqueFor"},
 		"a due time":      {"a", hourly, nil, []delayq.PushOption{delayq.At(time.Now())}, "push option", "At"},
 		"a delay":         {"a", hourly, nil, []delayq.PushOption{delayq.After(time.Hour)}, "push option", "After"},
+		"a spread":        {"a", hourly, nil, []delayq.PushOption{delayq.Spread(time.Minute)}, "push option", "Spread"},
+		"a replacement":   {"a", hourly, nil, []delayq.PushOption{delayq.Replace()}, "push option", "Replace"},
+		"attempts":        {"a", hourly, nil, []delayq.PushOption{delayq.Attempts(3)}, "push option", "limit"},
+		"an expiry":       {"a", hourly, nil, []delayq.PushOption{delayq.ExpiresAfter(time.Hour)}, "push option", "limit"},
 		"no option":       {"a", hourly, nil, []delayq.PushOption{nil}, "push option", "nil"},
 		"reserved header": {"a", hourly, nil, []delayq.PushOption{delayq.Header("delayq-x", "")}, "header key", "delayq-x"},
 	} {

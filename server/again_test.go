@@ -2,7 +2,10 @@ package server_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +134,60 @@ func TestClientGoneAfterTheClaim(t *testing.T) {
 		ds := f.receive(t)
 		if len(ds) != 1 || ds[0].Attempt != 1 {
 			t.Errorf("%v: got %+v, want the message at attempt 1", headers, ds)
+		}
+	}
+}
+
+// gone is a client that gets no reply. Before that is noticed, then happens.
+type gone struct {
+	*httptest.ResponseRecorder
+	then func()
+}
+
+func (g gone) Write([]byte) (int, error) {
+	g.then()
+	return 0, io.ErrClosedPipe
+}
+
+// receiveGone receives as receive does, for a client that has gone.
+func (f *fixture) receiveGone(key string, then func()) {
+	r := httptest.NewRequest(http.MethodPost, f.URL+orders+"receive", strings.NewReader(`{"limit": 10, "lease_for": "1m"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(keyHeader, key)
+	f.server.ServeHTTP(gone{httptest.NewRecorder(), then}, r)
+}
+
+// Messages go back when the request that got the reply last could not be answered, though another one
+// has received them. Then the key begins anew.
+func TestClientGoneAfterItAskedAgain(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	f.push(t)
+	first := f.receive(t, keyHeader, "k")
+	f.receiveGone("k", func() {})
+	if s := f.stats(t); s.InFlight != 0 || s.Ready != 1 {
+		t.Errorf("got %+v, want the message given back", s)
+	}
+	ds := f.receive(t, keyHeader, "k")
+	if len(ds) != 1 || ds[0].Attempt != 1 || ds[0].Lease == first[0].Lease {
+		t.Errorf("got %+v, want the message at attempt 1 under a new lease", ds)
+	}
+}
+
+// Messages do not go back when a request that was sent again got them meanwhile.
+func TestClientGoneThatHasAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(f *fixture){
+		"the first request":  func(*fixture) {},
+		"one that asked too": func(f *fixture) { f.receive(t, keyHeader, "k") },
+	} {
+		f := start(t)
+		f.push(t)
+		before(f)
+		var got []wire.Delivery
+		f.receiveGone("k", func() { got = f.receive(t, keyHeader, "k") })
+		if s := f.stats(t); len(got) != 1 || s.InFlight != 1 {
+			t.Errorf("%s: got %v and %+v, want the message in flight", name, got, s)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (c *request) take(ctx context.Context, limit int, lease time.Duration) ([]b
 	}
 	c.q.mean.saw(len(ds), bytes)
 	if fit < len(ds) {
-		c.returnUntouched(ds[fit:])
+		c.returnUntouched(leasesOf(ds[fit:]))
 	}
 	return ds[:fit], nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // Replies are kept for as long as clients try again. Both bounds hold, so that clients cannot take
@@ -43,8 +45,9 @@ type kept struct {
 	ended time.Time
 	place *list.Element // while the reply is kept
 
-	taken     bool // by a request that was sent again
-	forgotten bool // it is to be executed again
+	leases    []backend.Lease // of the reply's messages, until they are given back
+	turns     int             // how many requests that were sent again got the reply
+	forgotten bool            // it is to be executed again
 }
 
 // replies are kept so that a request that is sent again is not executed again.
@@ -73,10 +76,10 @@ func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.Can
 
 // finish sets the reply. After a failure of the server, or where it told the client to come again,
 // the request may be executed again.
-func (rs *replies) finish(k *kept, r reply) {
+func (rs *replies) finish(k *kept, r reply, ls []backend.Lease) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	k.reply, k.ended = r, time.Now()
+	k.reply, k.leases, k.ended = r, ls, time.Now()
 	close(k.done)
 	if r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8 {
 		k.forgotten = true
@@ -86,24 +89,31 @@ func (rs *replies) finish(k *kept, r reply) {
 	rs.keepLocked(k)
 }
 
-// take reports whether the reply may be sent to a request that was sent again.
-func (rs *replies) take(k *kept) bool {
+// take reports whether the reply may be sent to a request that was sent again, and its turn.
+func (rs *replies) take(k *kept) (turn int, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	k.taken = !k.forgotten
-	return k.taken
+	if k.forgotten {
+		return 0, false
+	}
+	k.turns++
+	return k.turns, true
 }
 
-// forget lets the request be executed again. It reports false where the reply was sent to one that
-// was sent again.
-func (rs *replies) forget(k *kept) bool {
+// forget lets a receive be executed again whose reply could not be written at a turn, and returns the
+// leases to give back. There are none where a later request got the reply.
+func (rs *replies) forget(k *kept, turn int) []backend.Lease {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if !k.taken && k.place != nil && rs.byKey[k.key] == k {
+	ls := k.leases
+	if turn != k.turns || len(ls) == 0 {
+		return nil
+	}
+	if k.place != nil && rs.byKey[k.key] == k {
 		rs.removeLocked(k)
 	}
-	k.forgotten = k.forgotten || !k.taken
-	return !k.taken
+	k.leases, k.forgotten = nil, true
+	return ls
 }
 
 func (rs *replies) keepLocked(k *kept) {

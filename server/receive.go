@@ -47,9 +47,7 @@ func (c *request) receive() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(ds) > 0 {
-		c.giveBack = func() { c.returnUntouched(ds) }
-	}
+	c.held = leasesOf(ds)
 	return received(ds), nil
 }
 
@@ -131,15 +129,27 @@ func storedLimits(headers map[string]string) *limits.Stored {
 
 func shownLimits(headers map[string]string) *backend.Limits { return storedLimits(headers).Shown() }
 
-// returnUntouched gives messages back, and their attempts do not count. If that fails, their leases end in time.
-func (c *request) returnUntouched(ds []backend.Delivery) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.timeout)
-	defer cancel()
-	rs := make([]backend.Return, len(ds))
+func leasesOf(ds []backend.Delivery) []backend.Lease {
+	ls := make([]backend.Lease, len(ds))
 	for i, d := range ds {
-		rs[i] = backend.Return{Lease: d.Lease(), Untouched: true}
+		ls[i] = d.Lease()
 	}
-	if err := errors.Join(c.q.Nack(ctx, rs)...); err != nil {
+	return ls
+}
+
+// returnUntouched gives messages back, and their attempts do not count. If that fails, their leases end in time.
+func (c *request) returnUntouched(ls []backend.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.http.Context()), c.timeout)
+	defer cancel()
+	rs := make([]backend.Return, len(ls))
+	for i, l := range ls {
+		rs[i] = backend.Return{Lease: l, Untouched: true}
+	}
+	err := c.enter(ctx)
+	if err == nil {
+		err = errors.Join(c.q.Nack(ctx, rs)...)
+	}
+	if err != nil {
 		c.log.Warn("delayq: giving back what was not sent failed; it returns when its lease ends", "queue", c.name, "err", err)
 	}
 }

@@ -38,19 +38,23 @@ type request struct {
 	key    string     // the Idempotency-Key, "" for none
 	body   []byte
 
-	// giveBack is set by a receive: it gives the messages back that could not be written.
-	giveBack func()
-	leave    func() // ends the use of the queue
-	kept     *kept  // of the key; nil where this request does not execute it
+	held  []backend.Lease // of a receive's messages
+	leave func()          // ends the use of the queue
+	kept  *kept           // of the key; nil where the reply is of this request alone
+	turn  int             // among the requests that got the kept reply; the one that was executed has 0
 }
 
 // lost gives the messages of a reply back that could not be written, and reports whether there were
 // any. When the request was sent again, that one has them.
 func (c *request) lost() bool {
-	if c.giveBack == nil || c.kept != nil && !c.replies.forget(c.kept) {
+	ls := c.held
+	if c.kept != nil {
+		ls = c.replies.forget(c.kept, c.turn)
+	}
+	if len(ls) == 0 {
 		return false
 	}
-	c.giveBack()
+	c.returnUntouched(ls)
 	return true
 }
 
@@ -142,7 +146,7 @@ func (c *request) once(v verb) reply {
 	if mine {
 		c.kept = k
 		out := c.execute(ctx, v)
-		c.replies.finish(k, out)
+		c.replies.finish(k, out, c.held)
 		return out
 	}
 	select {
@@ -153,9 +157,11 @@ func (c *request) once(v verb) reply {
 	if k.body != ([sha256.Size]byte{}) && k.body != sha256.Sum256(c.body) {
 		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
 	}
-	if !c.replies.take(k) {
+	turn, ok := c.replies.take(k)
+	if !ok {
 		return c.execute(ctx, v)
 	}
+	c.kept, c.turn = k, turn
 	return k.reply
 }
 
@@ -175,17 +181,27 @@ func (c *request) execute(ctx context.Context, v verb) (out reply) {
 	}
 	c.ctx = ctx
 	if v.right != "" {
-		q, done, err := c.queues.use(ctx, c.name)
-		if err != nil {
+		if err := c.enter(ctx); err != nil {
 			return problemReply(c.problem(v, err))
 		}
-		c.q, c.leave = q, done
 	}
 	value, err := v.run(c)
 	if err != nil {
 		return problemReply(c.problem(v, err))
 	}
 	return jsonReply(cmp.Or(v.status, http.StatusOK), value)
+}
+
+// enter begins the use of the queue, unless it has begun.
+func (c *request) enter(ctx context.Context) error {
+	if c.q != nil {
+		return nil
+	}
+	q, done, err := c.queues.use(ctx, c.name)
+	if err == nil {
+		c.q, c.leave = q, done
+	}
+	return err
 }
 
 // problem returns the problem of a verb's error. What is no fault of the caller is logged.

@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -15,22 +16,26 @@ import (
 type Lease struct {
 	token  backend.Lease
 	length time.Duration // as the queue asks for it
-	taken  int64         // when it began by the queue's own clock, nanoseconds since 1970
+	taken  time.Time     // when it began by the queue's own clock, with the monotonic reading if that has one
 	ahead  int64         // the store's clock less the queue's own, in nanoseconds, when the lease began
 	until  atomic.Int64  // the end by the store's clock, nanoseconds since 1970
-	kept   atomic.Int64  // the end by the queue's own clock, for when the store cannot be asked
-	asked  atomic.Int64  // the end that the latest Extend asked for, by the queue's own clock
+	kept   atomic.Int64  // the end by the queue's own clock, nanoseconds after taken, for when the store cannot be asked
+	asked  atomic.Int64  // the end that the latest Extend asked for, nanoseconds after taken
 
 	renewed bool // by a consumer
 	settle  settlement
 }
 
+// nothing is an end that no Extend asked for.
+const nothing = math.MinInt64
+
 // Take begins a lease that the store granted at now, for a length that ends at until by the
 // store's clock. It is called once, before any other method.
 func (l *Lease) Take(token backend.Lease, length time.Duration, now, until time.Time) {
-	l.token, l.length, l.taken = token, length, now.UnixNano()
+	l.token, l.length, l.taken = token, length, now
 	l.Renew(until, now.Add(length))
-	l.ahead = l.until.Load() - l.kept.Load()
+	l.asked.Store(nothing)
+	l.ahead = until.Add(-length).UnixNano() - now.UnixNano()
 }
 
 // Token names the lease to the store.
@@ -39,8 +44,9 @@ func (l *Lease) Token() backend.Lease { return l.token }
 // Until returns when the lease ends by the store's clock.
 func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()).UTC() }
 
-// Age returns how long before now the lease began. It is negative after the clock was set back.
-func (l *Lease) Age(now time.Time) time.Duration { return time.Duration(now.UnixNano() - l.taken) }
+// Age returns how long before now the lease began. It is negative where a clock without a monotonic
+// reading was set back.
+func (l *Lease) Age(now time.Time) time.Duration { return now.Sub(l.taken) }
 
 // Late returns how long before now, a time of the queue's own clock, due was by the store's clock.
 // The two clocks may differ. It is never negative.
@@ -49,7 +55,7 @@ func (l *Lease) Late(due, now time.Time) time.Duration {
 }
 
 // Expired reports whether the lease has ended by the queue's own clock.
-func (l *Lease) Expired(now time.Time) bool { return now.UnixNano() >= l.kept.Load() }
+func (l *Lease) Expired(now time.Time) bool { return int64(l.Age(now)) >= l.kept.Load() }
 
 // Renewing says that a consumer renews the lease from now on. It is called before a handler has
 // the delivery.
@@ -58,19 +64,19 @@ func (l *Lease) Renewing() { l.renewed = true }
 // Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
 // settled nor lost, and no Extend asked for a later end.
 func (l *Lease) Renewable(kept time.Time) bool {
-	return !l.Ended() && l.asked.Load() < kept.UnixNano()
+	return !l.Ended() && l.asked.Load() < int64(l.Age(kept))
 }
 
 // Renew sets the end of the lease by both clocks.
 func (l *Lease) Renew(until, kept time.Time) {
 	l.until.Store(until.UnixNano())
-	l.kept.Store(kept.UnixNano())
+	l.kept.Store(int64(l.Age(kept)))
 }
 
 // Overtaken returns the end that an Extend asked for while a renewal to kept was on its way, if it
 // is later: the renewal may have undone it.
 func (l *Lease) Overtaken(kept time.Time) (asked time.Time, ok bool) {
-	asked = time.Unix(0, l.asked.Load())
+	asked = l.taken.Add(time.Duration(l.asked.Load()))
 	return asked, asked.After(kept)
 }
 
@@ -99,7 +105,7 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	}
 	kept := now.Add(length)
 	for _, l := range ls {
-		l.asked.Store(kept.UnixNano()) // from here on a renewal leaves it alone
+		l.asked.Store(int64(l.Age(kept))) // from here on a renewal leaves it alone
 	}
 	ends, errs := s.Extend(ctx, Tokens(ls), length)
 	outcomes := make([]error, len(ls))
@@ -109,7 +115,7 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 			l.Renew(ends[i], kept)
 			continue
 		}
-		l.asked.Store(0)
+		l.asked.Store(nothing)
 		if errors.Is(outcomes[i], backend.ErrLeaseLost) && l.settle.settled() {
 			outcomes[i] = ErrSettled
 		}
