@@ -13,7 +13,7 @@ func setBy(t *testing.T, at time.Time, d time.Duration) time.Time {
 	was := at
 	*(*uint64)(unsafe.Pointer(&at)) += uint64(d/time.Second) << 30
 	if at.Sub(was) != 0 || at.UnixNano()-was.UnixNano() != int64(d) {
-		t.Skip("a time has another layout in this version of Go")
+		t.Fatal("a time has another layout in this version of Go: this test has to follow")
 	}
 	return at
 }

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -190,7 +191,9 @@ func TestNoteChangesDuringALook(t *testing.T) {
 	close(goOn)
 	channels(11)
 	stop()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // TestLooksWhileAShardFails has one of 16 shards fail. An idle worker looks at the others no more than before.
@@ -243,5 +246,7 @@ func TestLooksWhileAShardFails(t *testing.T) {
 		t.Errorf("an idle worker looked %d times in %v", n, time.Since(began))
 	}
 	stop()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
