@@ -248,28 +248,17 @@ func (c *channel) returnUnseen(ctx context.Context, ds []*delivery) {
 	c.acks.hurry(c)
 }
 
-// sentAtOnce is how many acks a quorum queue's channel passes on before the queue has confirmed
-// the first.
-const sentAtOnce = 32
-
-// flushAcks makes sure that the queue has all acks. A quorum queue's channel holds back acks beyond
-// sentAtOnce, and forgets them when it closes: the broker would redeliver settled messages. The
-// broker replies to a get after it has handled all frames before it. By the first reply the channel
-// has sent the acks that it held back. By the second the queue has them. A message that a get
-// brings is requeued.
+// flushAcks makes sure that the queue has all acks. A message that this brings is requeued.
 func (c *channel) flushAcks(ctx context.Context) {
 	if c.loop.q.b.classic || c.acks.sent < sentAtOnce {
 		return
 	}
-	for range 2 {
-		got, ok, err := c.Get(c.subs.queue, false)
-		switch {
-		case err != nil:
-			return // the broker hands messages out again
-		case ok && isFiller(&got):
+	// After an error the broker hands messages out again.
+	_ = passOnAcks(c.Channel, c.subs.queue, func(got *amqp.Delivery) {
+		if isFiller(got) {
 			c.acks.ack(got.DeliveryTag)
-		case ok:
-			c.returnUnseen(ctx, []*delivery{{record: readRecord(&got), tag: got.DeliveryTag}})
+		} else {
+			c.returnUnseen(ctx, []*delivery{{record: readRecord(got), tag: got.DeliveryTag}})
 		}
-	}
+	})
 }

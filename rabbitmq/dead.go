@@ -111,17 +111,12 @@ const deadQuietFor = 5 * time.Second
 const giveBackWaits = 20 * time.Second
 
 // giveBackDead returns the letters that were not acknowledged, and waits until they are in the
-// queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
-// some dozens, and forgets them when it closes. It has sent them when it replies to the second get.
-// A reader whose context has ended waits, too: its caller has returned, and it still holds the lock.
+// queue again: the broker does not reply to a nack. A reader whose context has ended waits, too: its
+// caller has returned, and it still holds the lock.
 func giveBackDead(ch *amqp.Channel, name string, n, acked int) error {
-	for range 2 * min(acked, 1) {
-		_, ok, err := ch.Get(name, false)
-		if err != nil {
+	if acked > 0 {
+		if err := passOnAcks(ch, name, func(*amqp.Delivery) { n++ }); err != nil {
 			return explain("giving dead letters back", err)
-		}
-		if ok {
-			n++
 		}
 	}
 	if err := ch.Nack(0, true, true); err != nil {
