@@ -1,6 +1,10 @@
 package rabbitmq
 
-import "time"
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
 
 // pendingAcks are the acks of one channel that the broker may not have read yet, and the calls that
 // wait until it has.
@@ -87,4 +91,26 @@ func (a *pendingAcks) next() (t time.Time) {
 		t = turn
 	}
 	return t
+}
+
+// sentAtOnce is how many acks a quorum queue's channel passes on before the queue has confirmed
+// the first.
+const sentAtOnce = 32
+
+// passOnAcks makes sure that a quorum queue has all acks of a channel. The channel holds back acks
+// beyond sentAtOnce, and forgets them when it closes: the broker would redeliver settled messages.
+// The broker replies to a get after it has handled all frames before it. By the first reply the
+// channel has sent the acks that it held back. By the second the queue has them. A get may bring a
+// message, which take keeps or settles.
+func passOnAcks(ch *amqp.Channel, queue string, take func(*amqp.Delivery)) error {
+	for range 2 {
+		got, ok, err := ch.Get(queue, false)
+		if err != nil {
+			return err
+		}
+		if ok {
+			take(&got)
+		}
+	}
+	return nil
 }

@@ -3,11 +3,13 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
 )
 
 // TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels the message waits
@@ -85,5 +87,34 @@ func TestBlocked(t *testing.T) {
 	must(t, b.Close())
 	if err := <-pushed; !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("a waiting push returned %v after Close", err)
+	}
+}
+
+// TestCloseDuringAnAlarm closes a backend whose checker has to declare a deleted exchange again on a
+// connection that an alarm blocks.
+func TestCloseDuringAnAlarm(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	b, log := rabbitmq.New(server.URL()), new(logBuffer)
+	q, err := b.Open(ctx, "q", backend.Options{Logger: log.logger()})
+	must(t, err)
+	ch := channel(t, server.URL())
+	server.SetMemoryAlarm(true)
+	defer server.SetMemoryAlarm(false)
+	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	wantError(t, q.Schedule(short, message("to have the broker report the alarm", 0))[0], "the broker takes no messages")
+	must(t, ch.ExchangeDelete("delayq.v1.deliver", false, false))
+	await(t, "the checker to declare it", func() bool { return strings.Contains(log.String(), "declaring all of it again") })
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	select {
+	case err := <-closed:
+		must(t, err)
+	case <-time.After(30 * time.Second):
+		server.SetMemoryAlarm(false)
+		t.Fatalf("Close waits for the alarm to end: %v", <-closed)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // A channel is one AMQP channel and all state that ends with it: subscriptions, unacked deliveries
@@ -42,6 +44,9 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 
 // update runs after each event. It returns the time of the next timed event, limit at the latest.
 func (c *channel) update(limit time.Time) time.Time {
+	if c.IsClosed() { // the broker hands its messages out again; lose follows
+		return limit
+	}
 	c.sendAcks()
 	now := time.Now()
 	c.endLeases(now)
@@ -145,9 +150,9 @@ func (c *channel) giveBack(ds []*delivery) {
 	c.loop.releaseHolds(ds)
 	out := c.copies(ds)
 	c.loop.background(func() func() {
-		ctx, cancel := context.WithTimeout(c.ctx, giveBackWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 		defer cancel()
-		errs := c.loop.q.b.pub.publish(ctx, out)
+		errs := c.publish(ctx, out)
 		return func() { c.gaveBack(ds, errs) }
 	}, nil) // a closed channel gives them back too
 }
@@ -188,6 +193,9 @@ func (c *channel) copies(ds []*delivery) []outgoing {
 // publish publishes copies of messages while the channel lasts. The broker redelivers the messages
 // whose copies were not sent by then.
 func (c *channel) publish(ctx context.Context, out []outgoing) []error {
+	if c.IsClosed() {
+		return backend.FailAll(len(out), errUnknown)
+	}
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
@@ -206,6 +214,10 @@ func (c *channel) publish(ctx context.Context, out []outgoing) []error {
 // finish closes the channel. Messages that no handler has seen return without costing an attempt.
 // The others return by the close.
 func (c *channel) finish() {
+	c.loop.goroutines.Go(func() { // the loop no longer sees it
+		<-c.closed
+		c.end()
+	})
 	defer c.end()
 	c.awaitResults()
 	c.fillAndWait()
@@ -239,7 +251,7 @@ func (c *channel) awaitResults() {
 // returnUnseen publishes copies of messages that no handler has seen and acknowledges them.
 func (c *channel) returnUnseen(ctx context.Context, ds []*delivery) {
 	if len(ds) > 0 {
-		for i, err := range c.loop.q.b.pub.publish(ctx, c.copies(ds)) {
+		for i, err := range c.publish(ctx, c.copies(ds)) {
 			if err == nil {
 				c.acks.ack(ds[i].tag)
 			}
@@ -248,28 +260,17 @@ func (c *channel) returnUnseen(ctx context.Context, ds []*delivery) {
 	c.acks.hurry(c)
 }
 
-// sentAtOnce is how many acks a quorum queue's channel passes on before the queue has confirmed
-// the first.
-const sentAtOnce = 32
-
-// flushAcks makes sure that the queue has all acks. A quorum queue's channel holds back acks beyond
-// sentAtOnce, and forgets them when it closes: the broker would redeliver settled messages. The
-// broker replies to a get after it has handled all frames before it. By the first reply the channel
-// has sent the acks that it held back. By the second the queue has them. A message that a get
-// brings is requeued.
+// flushAcks makes sure that the queue has all acks. A message that this brings is requeued.
 func (c *channel) flushAcks(ctx context.Context) {
 	if c.loop.q.b.classic || c.acks.sent < sentAtOnce {
 		return
 	}
-	for range 2 {
-		got, ok, err := c.Get(c.subs.queue, false)
-		switch {
-		case err != nil:
-			return // the broker hands messages out again
-		case ok && isFiller(&got):
+	// After an error the broker hands messages out again.
+	_ = passOnAcks(c.Channel, c.subs.queue, func(got *amqp.Delivery) {
+		if isFiller(got) {
 			c.acks.ack(got.DeliveryTag)
-		case ok:
-			c.returnUnseen(ctx, []*delivery{{record: readRecord(&got), tag: got.DeliveryTag}})
+		} else {
+			c.returnUnseen(ctx, []*delivery{{record: readRecord(got), tag: got.DeliveryTag}})
 		}
-	}
+	})
 }

@@ -68,6 +68,7 @@ func (c *checker) close() {
 	c.stop()
 	c.begin.Do(func() {}) // it can no longer begin
 	c.b.subs.stop()
+	c.b.pub.link.stop() // a broker in an alarm does not reply to a declaration there
 	c.over.Wait()
 }
 

@@ -69,10 +69,10 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 		err = fmt.Errorf("%w: of %d dead letters only %d came: another program holds some", backend.ErrUnavailable, wanted, n)
 	}
 	if err != nil {
-		_ = giveBackDead(ch, name, dead.Messages, 0) // the next reader finds all of them
+		_ = giveBackDead(ch, name, dead.Messages, n, 0) // the next reader finds all of them
 		return err
 	}
-	return giveBackDead(ch, name, dead.Messages, settle(ch, dead.Messages))
+	return giveBackDead(ch, name, dead.Messages, n, settle(ch, dead.Messages))
 }
 
 // A deathClock gives each dead letter its own time of death. A cursor is that time and the id, and
@@ -111,18 +111,15 @@ const deadQuietFor = 5 * time.Second
 const giveBackWaits = 20 * time.Second
 
 // giveBackDead returns the letters that were not acknowledged, and waits until they are in the
-// queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
-// some dozens, and forgets them when it closes. It has sent them when it replies to the second get.
-// A reader whose context has ended waits, too: its caller has returned, and it still holds the lock.
-func giveBackDead(ch *amqp.Channel, name string, n, acked int) error {
-	for range 2 * min(acked, 1) {
-		_, ok, err := ch.Get(name, false)
-		if err != nil {
+// queue again: the broker does not reply to a nack. A reader whose context has ended waits, too: its
+// caller has returned, and it still holds the lock.
+// Of all letters, n, it has read some.
+func giveBackDead(ch *amqp.Channel, name string, n, read, acked int) error {
+	if acked > 0 {
+		if err := passOnAcks(ch, name, func(*amqp.Delivery) { read++ }); err != nil {
 			return explain("giving dead letters back", err)
 		}
-		if ok {
-			n++
-		}
+		n = max(n, read) // letters beyond n came later
 	}
 	if err := ch.Nack(0, true, true); err != nil {
 		return explain("giving dead letters back", err)

@@ -215,3 +215,17 @@ func TestPagesOfOneID(t *testing.T) {
 		t.Errorf("the pages list %d of %d letters", listed, n)
 	}
 }
+
+// TestTrimSomeOfManyDeadLetters deletes letters by age while more wait than one look reads. The rest
+// that was not read must not count twice: the call would wait for letters that do not exist.
+func TestTrimSomeOfManyDeadLetters(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	const n = 600
+	q := open(t, shared(t))
+	makeDead(deadline(t, patience), t, q, n)
+	ctx := deadline(t, 15*time.Second)
+	if removed, _, err := q.TrimDead(ctx, backend.Retention{MaxAge: time.Microsecond}); removed != n || err != nil {
+		t.Errorf("removed %d letters of %d: %v", removed, n, err)
+	}
+}

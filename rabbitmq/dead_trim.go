@@ -11,7 +11,7 @@ import (
 )
 
 // lookedAt is how many letters show whether some are too old. The broker gives letters that were
-// read and given back in any order.
+// read and given back in any order. So these need not be the oldest, and only their age counts.
 const lookedAt = 500
 
 // TrimDead is as in backend.Queue, by the clock of this machine. The broker cannot do it: what it
@@ -28,7 +28,7 @@ func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (removed int,
 		}
 		removed, beyond := 0, r.MaxCount > 0 && n > r.MaxCount
 		if !beyond && r.MaxAge > 0 {
-			removed, err = q.trimDead(ctx, r, lookedAt)
+			removed, err = q.trimDead(ctx, backend.Retention{MaxAge: r.MaxAge}, lookedAt)
 		}
 		if beyond || err == nil && removed > 0 && n > lookedAt {
 			var others int
@@ -40,7 +40,7 @@ func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (removed int,
 	return removed, false, err
 }
 
-// trimDead looks at the oldest letters, up to limit.
+// trimDead looks at up to limit letters.
 func (q *queue) trimDead(ctx context.Context, r backend.Retention, limit int) (removed int, err error) {
 	var oldest []*deadLetter
 	take := func(l *deadLetter) {

@@ -160,6 +160,33 @@ func TestNextOpenGetsUndeliverableMessages(t *testing.T) {
 	drain(ctx, t, openOn(t, other, "orders"), 20)
 }
 
+// TestManyUndeliverableMessagesMoveOnce moves more messages than the broker's channel passes acks on
+// for at once. Each comes once, and none is back in undeliverable when the mover has closed.
+func TestManyUndeliverableMessagesMoveOnce(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	const n = 400
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	b := rabbitmq.New(url)
+	pusher, ch := openOn(t, b, "orders"), channel(t, url)
+	must(t, pusher.Schedule(ctx, batch("m", n, 300*time.Millisecond))...)
+	must(t, b.Close())
+	deleteQueue(t, ch, "delayq.v1.q.orders")
+	await(t, "messages without a queue", func() bool { return ready(t, ch, undeliverable) == n })
+	mover := rabbitmq.New(url)
+	log := new(logBuffer)
+	q, err := mover.Open(ctx, "orders", backend.Options{Logger: log.logger()})
+	must(t, err)
+	drain(ctx, t, q, n)
+	await(t, "the mover to be done", func() bool { return strings.Contains(log.String(), fmt.Sprint("messages=", n)) })
+	wantNoMessage(t, q, time.Second)
+	must(t, mover.Close())
+	if left := ready(t, ch, undeliverable); left > 0 {
+		t.Errorf("%d messages were moved, and are in undeliverable again", left)
+	}
+}
+
 // TestVhostMadeAgain deletes the whole virtual host under a process that only pushes, and makes it
 // again.
 func TestVhostMadeAgain(t *testing.T) {

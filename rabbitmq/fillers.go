@@ -136,9 +136,6 @@ func (c *channel) takeInFor(ctx context.Context, wait time.Duration) {
 		select {
 		case <-c.subs.inbox.filled:
 			c.takeIn()
-		case <-c.closed:
-			c.end()
-			return
 		case <-ctx.Done():
 			return
 		case <-over:

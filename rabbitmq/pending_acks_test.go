@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
 
 func TestAcksGather(t *testing.T) {
@@ -71,3 +73,17 @@ type ackLog struct{ confirm error }
 
 func (ackLog) Ack(uint64, bool) error { return nil }
 func (l ackLog) Confirm(bool) error   { return l.confirm }
+
+// TestClosedLoopLeavesTakenSettlementsUnknown closes the loop after it has taken an ack, and after
+// the copy of a nacked message was published. The broker may have both.
+func TestClosedLoopLeavesTakenSettlementsUnknown(t *testing.T) {
+	t.Parallel()
+	l := &channelLoop{ended: make(chan struct{})}
+	close(l.ended)
+	if err := l.awaitAcks(t.Context(), make(chan error)); !errors.Is(err, backend.ErrOutcomeUnknown) || errors.Is(err, backend.ErrClosed) {
+		t.Errorf("an ack got %v", err)
+	}
+	if err := l.finishReplace(t.Context(), nil, nil); !errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("a nack got %v", err)
+	}
+}

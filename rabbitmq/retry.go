@@ -29,6 +29,10 @@ var (
 
 	// errAckUnknown says that the broker may have read an ack.
 	errAckUnknown = fmt.Errorf("%w: the connection broke before the broker confirmed the ack", backend.ErrOutcomeUnknown)
+
+	// errCloseUnknown says that the handle closed after it had taken a settlement, which the
+	// broker may have.
+	errCloseUnknown = fmt.Errorf("%w: the queue was closed before the broker confirmed the ack", backend.ErrOutcomeUnknown)
 )
 
 // unknown marks the error of a call that the broker may have received.

@@ -91,7 +91,7 @@ func (l *channelLoop) ack(ctx context.Context, ls []backend.Lease) []error {
 	return errorsOf(ss)
 }
 
-// awaitAcks waits until the broker has read acks.
+// awaitAcks waits until the broker has read acks that the loop has taken.
 func (l *channelLoop) awaitAcks(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -104,7 +104,7 @@ func (l *channelLoop) awaitAcks(ctx context.Context, done <-chan error) error {
 	case err := <-done:
 		return err
 	default:
-		return backend.ErrClosed
+		return errCloseUnknown
 	}
 }
 
@@ -170,13 +170,19 @@ func (l *channelLoop) replace(ctx context.Context, ls []backend.Lease, tell func
 	for i, err := range c.publish(ctx, out) {
 		found[i].err = err
 	}
-	done := make(chan error, 1)
-	if err = l.finishWork(func() { c.replaced(found, done) }); err == nil {
-		err = l.awaitAcks(ctx, done)
-	}
-	fail(ss, err)
+	fail(ss, l.finishReplace(ctx, c, found))
 	l.tellStore(ctx, tell, found)
 	return errorsOf(ss)
+}
+
+// finishReplace acknowledges the messages that were replaced, and waits until the broker has read
+// that. When the loop has ended meanwhile, the broker may have the replacements.
+func (l *channelLoop) finishReplace(ctx context.Context, c *channel, found []*settlement) error {
+	done := make(chan error, 1)
+	if l.finishWork(func() { c.replaced(found, done) }) != nil {
+		return errCloseUnknown
+	}
+	return l.awaitAcks(ctx, done)
 }
 
 // replaced acknowledges messages whose replacement was published. If the channel was lost

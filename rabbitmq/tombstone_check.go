@@ -99,7 +99,7 @@ func (c *channel) checked(q *storeQuery) {
 	l := c.loop
 	c.query = nil
 	switch {
-	case l.channel != c: // the broker hands the messages out again
+	case l.channel != c || c.IsClosed(): // the broker hands the messages out again
 		l.releaseHolds(q.ds)
 		return
 	case q.err != nil:

@@ -52,6 +52,9 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 		read += got
 		more = got == n && read < waiting
 	}
+	if !b.classic {
+		err = errors.Join(err, passOnAcks(ch, name, func(*amqp.Delivery) {}))
+	}
 	moved = m.dropped
 	for q, n := range m.moved {
 		moved += n
