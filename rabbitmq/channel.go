@@ -215,7 +215,7 @@ func (c *channel) publish(ctx context.Context, out []outgoing) []error {
 // The others return by the close.
 func (c *channel) finish() {
 	c.loop.goroutines.Go(func() { // the loop no longer sees it
-		<-c.closed
+		_ = <-c.closed
 		c.end()
 	})
 	defer c.end()
