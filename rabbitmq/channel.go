@@ -214,9 +214,10 @@ func (c *channel) publish(ctx context.Context, out []outgoing) []error {
 // finish closes the channel. Messages that no handler has seen return without costing an attempt.
 // The others return by the close.
 func (c *channel) finish() {
-	c.loop.goroutines.Go(func() { // the loop no longer sees it
-		_ = <-c.closed
-		c.end()
+	c.loop.goroutines.Go(func() {
+		defer c.end()
+		for range c.closed { // the loop no longer hears why
+		}
 	})
 	defer c.end()
 	c.awaitResults()
