@@ -111,9 +111,9 @@ const deadQuietFor = 5 * time.Second
 const giveBackWaits = 20 * time.Second
 
 // giveBackDead returns the letters that were not acknowledged, and waits until they are in the
-// queue again: the broker does not reply to a nack. A reader whose context has ended waits, too: its
-// caller has returned, and it still holds the lock.
-// Of all letters, n, it has read some.
+// queue again: the broker does not reply to a nack. n is how many letters there are, and read how
+// many of them the reader has. One whose context has ended waits, too: its caller has returned, and
+// it still holds the lock.
 func giveBackDead(ch *amqp.Channel, name string, n, read, acked int) error {
 	if acked > 0 {
 		if err := passOnAcks(ch, name, func(*amqp.Delivery) { read++ }); err != nil {
