@@ -107,7 +107,7 @@ func (q *Queue) upToDate(ctx context.Context) error {
 	if recent {
 		return nil
 	}
-	return q.follow(ctx)
+	return q.refresh(ctx)
 }
 
 // plain returns the store of a queue without shards, or nil.
@@ -116,23 +116,6 @@ func (q *Queue) plain(ctx context.Context) *store.Store {
 		_ = q.upToDate(ctx) // the store gives the call an error too
 	}
 	return q.whole()
-}
-
-// follow is refresh, and spares a queue without shards the right to read a note.
-func (q *Queue) follow(ctx context.Context) error {
-	if s := q.whole(); s != nil {
-		split, err := s.Split(ctx)
-		if err != nil {
-			return err
-		}
-		if !split {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.read = time.Now()
-			return nil
-		}
-	}
-	return q.refresh(ctx)
 }
 
 // refresh reads the note.
@@ -148,6 +131,9 @@ func (q *Queue) refresh(ctx context.Context) error {
 // messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (err error) {
 	if note == "" && q.whole() != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.read = time.Now()
 		return nil
 	}
 	for {

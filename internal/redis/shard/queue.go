@@ -59,15 +59,14 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 		q.Clock = clockwork.NewRealClock()
 	}
 	q.take([]generation{{number: 0}}, []int{1})
-	split, err := q.base.Split(ctx)
-	if n == 1 && err != nil { // the calls find out when the server replies
-		split, err = false, nil
-	}
-	if err != nil || n == 1 && !split {
+	note, err := q.base.Note(ctx)
+	switch {
+	case err == nil && note != "":
+		return q, q.adopt(ctx, note)
+	case n == 1: // where the server does not reply, the calls find out
+		return q, nil
+	case err != nil:
 		return q, err
-	}
-	if split {
-		return q, q.refresh(ctx)
 	}
 	return q, q.begin(ctx, n)
 }
@@ -109,7 +108,7 @@ func (q *Queue) shardsLocked() (all []*shard) {
 
 // current reads the note, and returns the shards of all generations.
 func (q *Queue) current(ctx context.Context) ([]*shard, error) {
-	err := q.follow(ctx)
+	err := q.refresh(ctx)
 	return q.shards(), err
 }
 
