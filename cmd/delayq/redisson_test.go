@@ -183,7 +183,8 @@ func TestInspectOfNothing(t *testing.T) {
 	q := newJavaQueue(t)
 	r := runOK(t, "redisson", "inspect", q.url)
 	r.wantOutput(t, row("timeouts", 0, q.timeouts()))
-	if strings.Contains(r.stdout, "FORMAT") || strings.Contains(r.stdout, "DUE") {
+	words := strings.Fields(r.stdout) // the name of the queue may have a DUE in it
+	if slices.Contains(words, "FORMAT") || slices.Contains(words, "DUE") {
 		t.Errorf("tables of nothing:\n%s", r.stdout)
 	}
 }
