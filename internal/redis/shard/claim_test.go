@@ -34,12 +34,8 @@ func TestIdle(t *testing.T) {
 			t.Cleanup(func() { _ = b.Close() })
 			q, err := b.Open(t.Context(), "idle", redistest.Silent())
 			redistest.Must(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error)
-			go func() {
-				_, err := q.Receive(ctx, 1, time.Minute)
-				ended <- err
-			}()
+			ctx := redistest.Deadline(t)
+			stop := waiting(ctx, t, q)
 			redistest.Await(t, "all shards to be subscribed to", func() bool {
 				return len(client.PubSubChannels(ctx, "*:wake").Val()) == shards+1
 			})
@@ -63,11 +59,24 @@ func TestIdle(t *testing.T) {
 			if n := strings.Count(list, "name="); n > 2 || name == "zsetpoll" && n > 1 {
 				t.Errorf("%d connections subscribe", n)
 			}
-			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			stop()
 		})
+	}
+}
+
+// waiting has a worker wait for a message that does not come, until stop is called.
+func waiting(ctx context.Context, t *testing.T, q backend.Queue) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() {
+		_, err := q.Receive(ctx, 1, time.Minute)
+		ended <- err
+	}()
+	return func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
 }
 

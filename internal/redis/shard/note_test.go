@@ -1,8 +1,6 @@
 package shard_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -163,12 +161,7 @@ func TestNoteChangesDuringALook(t *testing.T) {
 	b := zsetpoll.New(client, zsetpoll.Shards(2), zsetpoll.Poll(time.Minute))
 	t.Cleanup(func() { _ = b.Close() })
 	q := open(t, b)
-	waiting, stop := context.WithCancel(ctx)
-	ended := make(chan error)
-	go func() {
-		_, err := q.Receive(waiting, 1, time.Minute)
-		ended <- err
-	}()
+	stop := waiting(ctx, t, q)
 	channels := func(n int) {
 		t.Helper()
 		redistest.Await(t, "the channels", func() bool { return len(raw.PubSubChannels(ctx, "*:wake").Val()) == n })
@@ -191,9 +184,6 @@ func TestNoteChangesDuringALook(t *testing.T) {
 	close(goOn)
 	channels(11)
 	stop()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }
 
 // TestLooksWhileAShardFails has one of 16 shards fail. An idle worker looks at the others no more than before.
@@ -220,12 +210,7 @@ func TestLooksWhileAShardFails(t *testing.T) {
 	b := zsetpoll.New(client, zsetpoll.Shards(shards))
 	t.Cleanup(func() { _ = b.Close() })
 	q := open(t, b)
-	waiting, stop := context.WithCancel(ctx)
-	ended := make(chan error)
-	go func() {
-		_, err := q.Receive(waiting, 1, time.Minute)
-		ended <- err
-	}()
+	stop := waiting(ctx, t, q)
 	last, since := int64(-1), time.Now()
 	redistest.Await(t, "the first looks at all shards", func() bool {
 		if n := looks.Load(); n > last+1 || len(client.PubSubChannels(ctx, "*:wake").Val()) <= shards {
@@ -246,7 +231,4 @@ func TestLooksWhileAShardFails(t *testing.T) {
 		t.Errorf("an idle worker looked %d times in %v", n, time.Since(began))
 	}
 	stop()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }
