@@ -396,19 +396,18 @@ func (q *Queue) release(ctx context.Context, g generation, note string) error {
 // the shards later.
 func (q *Queue) carryPause(ctx context.Context, to generation) error {
 	for {
-		paused, until, err := q.base.Paused(ctx)
+		pause, err := q.base.PauseText(ctx)
 		if err != nil {
 			return err
 		}
-		p := backend.Pause{Until: until}
-		if !paused {
+		p := backend.Pause{Until: script.MS(pause)}
+		if pause == "" {
 			p.Until = backend.EarliestDue
 		}
 		if err := pauseAll(ctx, to, p); err != nil {
 			return err
 		}
-		again, end, err := q.base.Paused(ctx)
-		if err != nil || again == paused && end.Equal(until) {
+		if again, err := q.base.PauseText(ctx); err != nil || again == pause {
 			return err
 		}
 	}
