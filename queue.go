@@ -80,7 +80,7 @@ type Queue interface {
 	// Receive with [ErrClosed]. Messages stay in the store, except those of a memory backend that
 	// New made by itself. A handler must not call Close. A second Close does nothing. While the
 	// store does not reply, Close waits for the calls that are under way, on Redis for up to five
-	// seconds.
+	// seconds, on RabbitMQ until the connection counts as lost: up to 30 seconds.
 	Close() error
 }
 

@@ -157,9 +157,17 @@ func (c *channel) giveBack(ds []*delivery) {
 	}, nil) // a closed channel gives them back too
 }
 
-// giveBackWithin bounds how long copies of messages that no handler has seen are published. If that
-// fails, the broker counts an attempt. A queue that refuses them is no such failure.
-const giveBackWithin = 5 * time.Second
+const (
+	// giveBackWithin bounds how long copies of messages that no handler has seen are published. If
+	// that fails, the broker counts an attempt, and a copy that it has is a duplicate. A queue that
+	// refuses them is no such failure. A broker on a busy machine may say nothing for 10 s. One that
+	// says nothing for longer than this loses the connection before long, by the heartbeat.
+	giveBackWithin = 20 * time.Second
+
+	// sendBackWithin bounds how long such a copy waits before it is sent, during an alarm for
+	// example. It is no duplicate then.
+	sendBackWithin = 5 * time.Second
+)
 
 func (c *channel) gaveBack(ds []*delivery, errs []error) {
 	if c.loop.channel != c {
@@ -183,9 +191,10 @@ func (c *channel) gaveBack(ds []*delivery, errs []error) {
 
 // copies returns the publishings that requeue messages unchanged.
 func (c *channel) copies(ds []*delivery) []outgoing {
-	out := make([]outgoing, len(ds))
+	out, sendBy := make([]outgoing, len(ds)), time.Now().Add(sendBackWithin)
 	for i, d := range ds {
 		out[i] = c.loop.q.requeued(&d.record)
+		out[i].sendBy = sendBy
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package rabbitmq_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -83,13 +85,44 @@ func TestCloseWhileGivingBack(t *testing.T) {
 		time.Sleep(45*time.Millisecond + time.Duration(i)*300*time.Microsecond)
 		must(t, q.Close())
 	}
+	wantEachOnce(ctx, t, pusher, n)
+}
+
+// wantEachOnce takes n messages, and wants them to be different ones, and no more.
+func wantEachOnce(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+	t.Helper()
 	got := make(map[string]int)
-	takeAll(ctx, t, pusher, n, func(d backend.Delivery) { got[d.ID]++ })
-	wantNoMessage(t, pusher, 300*time.Millisecond)
+	takeAll(ctx, t, q, n, func(d backend.Delivery) { got[d.ID]++ })
+	wantNoMessage(t, q, 300*time.Millisecond)
 	for id, times := range got {
 		if times > 1 {
 			t.Errorf("message %s came %d times", id, times)
 		}
+	}
+}
+
+// TestCloseWhileTheBrokerStalls closes handles while they give back messages that no Receive took.
+// The broker says nothing for a while, as on a busy machine. No message is duplicated.
+func TestCloseWhileTheBrokerStalls(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	const n = 20
+	url := shared(t)
+	for replies := range 8 { // before the stall, so that it comes at different times
+		t.Run(fmt.Sprint(replies), func(t *testing.T) {
+			t.Parallel()
+			ctx := deadline(t, patience)
+			slow, proxy := behindProxy(t, url)
+			q, other := open(t, slow), open(t, url)
+			must(t, q.Schedule(ctx, batch("m", n, 0))...)
+			for _, d := range receiveAll(ctx, t, q, n) {
+				must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
+			}
+			proxy.StallAfter(replies)
+			time.AfterFunc(8*time.Second, proxy.Resume) // less than two heartbeats, more than most stalls
+			must(t, q.Close())
+			wantEachOnce(ctx, t, other, n)
+		})
 	}
 }
 

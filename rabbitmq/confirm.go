@@ -124,7 +124,7 @@ func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int
 
 // acquireSlot waits until the broker takes messages and a slot is free. It releases the write
 // buffer meanwhile: a slot may become free only when the buffered messages are sent.
-func (c *confirmChannel) acquireSlot(ctx context.Context) error {
+func (c *confirmChannel) acquireSlot(ctx context.Context, sendBy time.Time) error {
 	if c.session.unblocked() {
 		select {
 		case c.slots <- struct{}{}:
@@ -134,6 +134,11 @@ func (c *confirmChannel) acquireSlot(ctx context.Context) error {
 	}
 	c.session.conn.buffer.release()
 	defer c.session.conn.buffer.hold()
+	if !sendBy.IsZero() {
+		bounded, cancel := context.WithDeadline(ctx, sendBy)
+		defer cancel()
+		ctx = bounded
+	}
 	if err := c.session.awaitUnblocked(ctx); err != nil {
 		return err
 	}
@@ -150,7 +155,7 @@ func (c *confirmChannel) acquireSlot(ctx context.Context) error {
 // send sends one message when there is room for it. errGone means that nothing was sent, because the
 // channel has ended or is not for this message.
 func (c *confirmChannel) send(ctx context.Context, m *publication) error {
-	if err := c.acquireSlot(ctx); err != nil {
+	if err := c.acquireSlot(ctx, m.sendBy); err != nil {
 		return err
 	}
 	now := time.Now()

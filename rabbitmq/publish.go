@@ -22,7 +22,8 @@ type outgoing struct {
 	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
 
-	requeued bool // a refused message goes to undeliverable
+	requeued bool      // a refused message goes to undeliverable
+	sendBy   time.Time // how long it may wait for the broker; zero is as long as the call
 }
 
 // moveToUndeliverable routes a message to undeliverable. The checker moves it back when its queue

@@ -149,8 +149,9 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// closeWithin bounds how long handles wait for the broker in Close.
-const closeWithin = 2 * giveBackWithin
+// closeWithin bounds how long handles wait for the broker in Close. It is longer than giveBackWithin:
+// what was sent by then is no duplicate.
+const closeWithin = giveBackWithin + 5*time.Second
 
 const traitName = "rabbitmq"
 
