@@ -19,13 +19,13 @@ const fillerHeader = "delayq-filler"
 
 // publishFiller publishes a filler. If died is not empty, its headers say that a policy took it out
 // of that queue.
-func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
+func publishFiller(t *testing.T, conn *amqp.Connection, queue, died string) {
 	t.Helper()
 	headers := amqp.Table{fillerHeader: true}
 	if died != "" {
 		headers["x-death"] = []any{amqp.Table{"queue": died, "reason": "maxlen", "count": int64(1)}}
 	}
-	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
+	publish(t, conn, "", queue, amqp.Publishing{Headers: headers})
 }
 
 // TestFillersReachNoHandler has fillers in the queue, as from a killed process, and in
@@ -34,11 +34,11 @@ func TestFillersReachNoHandler(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	url, ctx, name := vhost(t), deadline(t, patience), ownQueue(t)
-	q, ch := open(t, url), channel(t, url)
+	q, ch, conn := open(t, url), channel(t, url), connection(t, url)
 	for range 3 {
-		publishFiller(t, ch, name, "")
-		publishFiller(t, ch, undeliverable, name)
-		publishFiller(t, ch, undeliverable, "")
+		publishFiller(t, conn, name, "")
+		publishFiller(t, conn, undeliverable, name)
+		publishFiller(t, conn, undeliverable, "")
 	}
 	must(t, q.Schedule(ctx, message("m", 0))...)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))

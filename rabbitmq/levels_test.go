@@ -34,12 +34,10 @@ func TestUnroutable(t *testing.T) {
 	wantNoMessage(t, lost, 100*time.Millisecond)
 }
 
-// publish publishes a message to the test's queue as a level does.
-func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
+// publishAsLevel publishes a message to the test's queue as a level does.
+func publishAsLevel(t *testing.T, url, id string, headers amqp.Table) {
 	t.Helper()
-	must(t, ch.PublishWithContext(t.Context(), "delayq.v1.deliver", "amq./"+queueOf(t), true, false, amqp.Publishing{
-		MessageId: id, Headers: headers, Body: []byte("body of " + id), DeliveryMode: amqp.Persistent,
-	}))
+	publish(t, connection(t, url), "delayq.v1.deliver", "amq./"+queueOf(t), amqp.Publishing{MessageId: id, Headers: headers, Body: []byte("body of " + id)})
 }
 
 // TestArrivesEarly has messages arrive before they are due. The handle keeps the nearly due ones,
@@ -52,9 +50,9 @@ func TestArrivesEarly(t *testing.T) {
 			t.Parallel()
 			ctx := deadline(t, patience)
 			url := shared(t)
-			q, ch := open(t, url), channel(t, url)
+			q := open(t, url)
 			due := time.Now().Add(early)
-			publish(t, ch, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.w0.1"}}})
+			publishAsLevel(t, url, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.w0.1"}}})
 			d := receiveOne(ctx, t, q, "early")
 			if now := time.Now(); now.Before(due) || now.Sub(due) > lateAtMost || d.Attempt != 1 {
 				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
@@ -72,7 +70,7 @@ func TestRepublishedToLevels(t *testing.T) {
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	due := time.Now().Add(100 * 24 * time.Hour)
-	publish(t, ch, "far", amqp.Table{"delayq-due": due.UnixMicro(), "delayq-attempts": int64(3), "x-death": []any{amqp.Table{"queue": "x"}}, "x-other": "y"})
+	publishAsLevel(t, url, "far", amqp.Table{"delayq-due": due.UnixMicro(), "delayq-attempts": int64(3), "x-death": []any{amqp.Table{"queue": "x"}}, "x-other": "y"})
 	var d amqp.Delivery
 	await(t, "the message at its highest digit", func() bool {
 		if _, err := q.Receive(deadline(t, time.Second), 1, time.Minute); err == nil {

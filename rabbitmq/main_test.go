@@ -239,15 +239,41 @@ func wantNoMessage(t *testing.T, q backend.Queue, d time.Duration) {
 	}
 }
 
-// channel opens a channel on a connection of its own.
-func channel(t *testing.T, url string) *amqp.Channel {
+func connection(t *testing.T, url string) *amqp.Connection {
 	t.Helper()
 	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(patience), Heartbeat: patience})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	ch, err := conn.Channel()
+	return conn
+}
+
+// channel opens a channel on a connection of its own.
+func channel(t *testing.T, url string) *amqp.Channel {
+	t.Helper()
+	ch, err := connection(t, url).Channel()
 	must(t, err)
 	return ch
+}
+
+// publish publishes a message as another program does, until the broker has it. On a busy machine a
+// new queue may have no leader yet. It then takes no message, and none that follows on the channel.
+func publish(t *testing.T, conn *amqp.Connection, exchange, key string, m amqp.Publishing) {
+	t.Helper()
+	m.DeliveryMode = amqp.Persistent
+	await(t, "the broker to take a message", func() bool {
+		ch, err := conn.Channel()
+		must(t, err)
+		defer func() { _ = ch.Close() }()
+		must(t, ch.Confirm(false))
+		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), exchange, key, true, false, m)
+		must(t, err)
+		taken, err := c.WaitContext(deadline(t, patience))
+		must(t, err)
+		if ch.IsClosed() {
+			t.Fatalf("the broker closes the channel of %+v", m)
+		}
+		return taken
+	})
 }
 
 func deleteQueue(t *testing.T, ch *amqp.Channel, name string) {

@@ -117,8 +117,7 @@ func TestHops(t *testing.T) {
 	t.Parallel()
 	const top, longest = 6, 3 // messages leave lower levels before the test looks
 	url := vhost(t)
-	ctx := deadline(t, patience)
-	_, ch := open(t, url), channel(t, url)
+	_, ch, conn := open(t, url), channel(t, url), connection(t, url)
 	want := make(map[string]int)
 	for from := 1; from <= top; from++ {
 		for k := range from {
@@ -128,9 +127,7 @@ func TestHops(t *testing.T) {
 					continue
 				}
 				others := []any{fmt.Sprintf("amq.%d>%d%x", (from+1)%8, k, d), fmt.Sprintf("amq.%d>%d%x", from, k, d), fmt.Sprintf("amq.%d>0f", k)}
-				must(t, ch.PublishWithContext(ctx, fmt.Sprintf("delayq.v1.w%d", from), "/"+queueOf(t), true, false, amqp.Publishing{
-					Headers: amqp.Table{"BCC": others}, DeliveryMode: amqp.Persistent,
-				}))
+				publish(t, conn, fmt.Sprintf("delayq.v1.w%d", from), "/"+queueOf(t), amqp.Publishing{Headers: amqp.Table{"BCC": others}})
 			}
 		}
 	}

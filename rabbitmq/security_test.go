@@ -48,15 +48,9 @@ func strangeTables() []amqp.Table {
 // publishStrange publishes a message with each of the tables to the test's queue.
 func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	t.Helper()
-	ch := channel(t, text)
-	must(t, ch.Confirm(false))
+	conn := connection(t, text)
 	for i, h := range tables {
-		m := amqp.Publishing{Headers: h, MessageId: fmt.Sprint("foreign-", i), Body: []byte(fmt.Sprint(i))}
-		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), "", ownQueue(t), true, false, m)
-		must(t, err)
-		if ok, err := c.WaitContext(deadline(t, patience)); err != nil || !ok || ch.IsClosed() {
-			t.Fatalf("the broker does not take %v: %v", h, err)
-		}
+		publish(t, conn, "", ownQueue(t), amqp.Publishing{Headers: h, MessageId: fmt.Sprint("foreign-", i), Body: []byte(fmt.Sprint(i))})
 	}
 }
 
