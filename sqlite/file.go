@@ -126,7 +126,7 @@ func createSchema(c *conn) (version int64, err error) {
 	return version, err
 }
 
-// read runs do on a connection that reads.
+// read runs do on a connection that reads, and ends the transaction that do may begin.
 func (f *file) read(ctx context.Context, do func(*conn) error) error {
 	var c *conn
 	select {
@@ -144,6 +144,9 @@ func (f *file) read(ctx context.Context, do func(*conn) error) error {
 		old := c.SetInterrupt(ctx)
 		err = do(c)
 		c.SetInterrupt(old)
+		if !c.GetAutocommit() { // once ctx has ended, do cannot end it: nothing runs
+			err = errors.Join(err, c.Exec("ROLLBACK"))
+		}
 	}
 	f.readers <- c
 	if err != nil && ctx.Err() != nil {

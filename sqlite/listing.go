@@ -147,7 +147,6 @@ func (m *messages) Stats(ctx context.Context) (backend.Stats, error) {
 		if err := c.Exec("BEGIN"); err != nil {
 			return err
 		}
-		defer func() { _ = c.Exec("COMMIT") }()
 		st, err = m.count(c, m.now())
 		return err
 	})

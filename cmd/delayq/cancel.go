@@ -33,11 +33,20 @@ func (c *cancelCommand) Run(ctx context.Context, std streams) error {
 
 // onIDs makes calls on many ids, and prints their outcomes.
 func onIDs(std streams, done string, ids []string, asJSON bool, do func(some []string) error) error {
-	_, errs, err := inParts(std, done, ids, do)
-	if err != nil {
-		return err
+	errs, err := inParts(std, done, ids, do)
+	return reportTried(std, done, ids[:len(errs)], errs, asJSON, err)
+}
+
+// reportTried reports the outcomes of the ids that were tried before the store failed, if it did.
+func reportTried(std streams, done string, ids []string, errs []error, asJSON bool, failed error) error {
+	if failed != nil && len(errs) == 0 {
+		return failed
 	}
-	return reportOutcomes(std, done, ids, errs, asJSON)
+	err := reportOutcomes(std, done, ids, errs, asJSON)
+	if failed == nil || isUnwritten(err) {
+		return errors.Join(err, failed)
+	}
+	return failed
 }
 
 // outcomeJSON is an id's outcome.

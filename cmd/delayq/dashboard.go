@@ -25,7 +25,7 @@ type dashboardCommand struct {
 	URLs         []string `arg:"" name:"url" placeholder:"URL" help:"A store, with a queue or without one, as zsetpoll://localhost:6379 or redis://localhost:6379."`
 	Listen       string   `default:"127.0.0.1:8490" placeholder:"ADDRESS" help:"Where to listen, ${default} unless given. Port 0 takes a free one."`
 	Write        bool     `help:"Allow changes: push, cancel, redrive, delete, pause, purge. Otherwise the dashboard is read-only."`
-	PasswordFile fileName `placeholder:"FILE" help:"Ask browsers for the password in this file, with any user name. An address of other machines needs it."`
+	PasswordFile text     `placeholder:"FILE" help:"Ask browsers for the password in this file, with any user name. An address of other machines needs it."`
 	Verbose      bool     `help:"Show the log of changes and of the library on standard error."`
 }
 

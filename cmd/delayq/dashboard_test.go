@@ -109,7 +109,7 @@ func TestDashboardRejects(t *testing.T) {
 		"8 bytes or more":      {"memory:///q", "--password-file=" + short},
 		"connection refused":   {"redis://127.0.0.1:1"},
 		"no such file":         {"memory:///q", "--password-file=" + short + "x"},
-		"the name of a file":   {"memory:///q", "--password-file="},
+		"is not empty":         {"memory:///q", "--password-file="},
 		"unknown URL scheme":   {"nosuch:///q"},
 		`expected "<url> ..."`: {},
 	} {

@@ -70,15 +70,15 @@ func showReason(w *strings.Builder, reason string) {
 // letterFilter selects dead letters by flags.
 type letterFilter struct {
 	OlderThan *time.Duration `placeholder:"DURATION" help:"Those that died longer ago than that by the clock of this machine, as 72h or 3d."`
-	Reason    string         `placeholder:"TEXT" help:"Those whose reason begins with the text."`
+	Reason    text           `placeholder:"TEXT" help:"Those whose reason begins with the text."`
 	Header    []string       `sep:"none" placeholder:"KEY=VALUE" help:"Those with this header; may be repeated."`
-	Type      string         `placeholder:"TYPE" help:"Those of this type, which is the header \"type\"."`
+	Type      text           `placeholder:"TYPE" help:"Those of this type, which is the header \"type\"."`
 
 	filter delayq.DeadFilter
 }
 
 func (f *letterFilter) read() (err error) {
-	f.filter.ReasonPrefix = f.Reason
+	f.filter.ReasonPrefix = string(f.Reason)
 	if f.filter.Headers, err = headersOf(f.Header, f.Type); err != nil {
 		return err
 	}
@@ -181,48 +181,51 @@ func (c *letters) each(ctx context.Context, std streams, done string, do onLette
 				return err
 			}
 		}
-		ids, errs, err := inParts(std, done, ids, func(some []string) error { return do(q.Dead(), ctx, some...) })
-		if err != nil {
-			return err
-		}
+		errs, err := inParts(std, done, ids, func(some []string) error { return do(q.Dead(), ctx, some...) })
+		ids = ids[:len(errs)]
 		if listed {
 			ids, errs = stillThere(ids, errs)
 		}
-		return reportOutcomes(std, done, ids, errs, c.JSON)
+		return reportTried(std, done, ids, errs, c.JSON, err)
 	})
 }
 
 // allDead lists before anything is redriven: a message that becomes dead again meanwhile is not
 // redriven again.
 func (c *letters) allDead(ctx context.Context, q delayq.Queue) (ids []string, err error) {
-	ls, _, err := first(ctx, c.selected(q.Dead()), math.MaxInt)
-	for _, l := range ls {
-		ids = append(ids, l.ID)
-	}
+	selected := c.selected(q.Dead())
+	ids, _, err = first(ctx, func(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+		page, next, err := selected(ctx, cursor, limit)
+		for _, l := range page { // their bodies need not be in memory together
+			ids = append(ids, l.ID)
+		}
+		return ids, next, err
+	}, math.MaxInt)
 	return ids, err
 }
 
 // idsAtOnce is how many go to the store together.
 const idsAtOnce = 500
 
-// inParts returns the ids that were processed, and the outcome of each.
-func inParts(std streams, done string, ids []string, do func(some []string) error) ([]string, []error, error) {
+// inParts returns the outcomes of the first ids, of all unless the store fails.
+func inParts(std streams, done string, ids []string, do func(some []string) error) (errs []error, err error) {
 	bar := newProgress(std, done, int64(len(ids)))
 	defer bar.end()
-	var errs []error
-	for n := 0; n < len(ids); n += idsAtOnce {
+	for n := 0; n < len(ids) && err == nil; n += idsAtOnce {
 		part := ids[n:min(n+idsAtOnce, len(ids))]
-		some, err := outcomesOf(do(part), len(part))
-		if err != nil {
-			return ids[:n], errs, fmt.Errorf("%s %d: %w", done, n, err)
-		}
+		var some []error
+		some, err = outcomesOf(do(part), len(part))
 		errs = append(errs, some...)
-		bar.add(int64(len(part)))
+		bar.add(int64(len(some)))
 	}
-	return ids, errs, nil
+	if n := len(errs); err != nil && 0 < n && n < len(ids) {
+		err = fmt.Errorf("not tried from %q on: %w", ids[n], err)
+	}
+	return errs, err
 }
 
-// outcomesOf returns a call's outcome of each message, or the error of the whole call.
+// outcomesOf returns a call's outcome of each message, and the error of the store, if one failed. There
+// are no outcomes if the whole call failed.
 func outcomesOf(err error, n int) ([]error, error) {
 	var some *delayq.BatchError
 	switch {
@@ -233,7 +236,7 @@ func outcomesOf(err error, n int) ([]error, error) {
 	}
 	for _, err := range some.Errs {
 		if err != nil && !isAny(err, storeReplies...) {
-			return nil, storeError{err}
+			return some.Errs, storeError{err}
 		}
 	}
 	return some.Errs, nil

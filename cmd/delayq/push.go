@@ -14,7 +14,7 @@ import (
 type pushCommand struct {
 	namedQueue
 	Body          *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
-	ID            string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
+	ID            text           `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
 	After         *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
 	At            *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
 	Spread        *time.Duration `placeholder:"DURATION" help:"Due at a random time up to that much later, so that many messages for one time do not come at once."`
@@ -22,7 +22,7 @@ type pushCommand struct {
 	AfterInFlight bool           `name:"after-in-flight" help:"With --replace: also while a worker has the message. The new one is scheduled when the worker is done with it, in whatever way."`
 	MaxWait       *time.Duration `placeholder:"DURATION" help:"With --replace: due at the latest that long after the first push that it replaces."`
 	Header        []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
-	Type          string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
+	Type          text           `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
 	JSON          bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
 	limitFlags
 
@@ -65,7 +65,7 @@ func (c *pushCommand) Validate() error {
 }
 
 // headersOf are the headers of the flags --header and --type.
-func headersOf(given []string, typ string) (headers map[string]string, err error) {
+func headersOf(given []string, typ text) (headers map[string]string, err error) {
 	for _, h := range given {
 		key, value, ok := strings.Cut(h, "=")
 		if !ok {
@@ -74,7 +74,7 @@ func headersOf(given []string, typ string) (headers map[string]string, err error
 		set(&headers, key, value)
 	}
 	if typ != "" {
-		set(&headers, delayq.TypeHeader, typ)
+		set(&headers, delayq.TypeHeader, string(typ))
 	}
 	return headers, nil
 }
@@ -113,7 +113,7 @@ func (c *pushCommand) options() (opts []delayq.PushOption) {
 		opts = append(opts, delayq.Spread(*c.Spread))
 	}
 	if c.ID != "" {
-		opts = append(opts, delayq.ID(c.ID))
+		opts = append(opts, delayq.ID(string(c.ID)))
 	}
 	if c.Replace {
 		opts = append(opts, delayq.Replace())

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -19,10 +20,10 @@ import (
 type serveCommand struct {
 	URL       string        `name:"url" default:"sqlite://delayq.db/queue" placeholder:"URL" help:"The store, as other commands name a queue; the queue in it is not used, and may be left out. By default the SQLite file delayq.db in the current directory."`
 	Listen    string        `default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"The address and port to listen on. Port 0 is a free one."`
-	Tokens    fileName      `placeholder:"FILE" help:"Accept the tokens of this file alone; \"delayq token\" makes its lines."`
+	Tokens    text          `placeholder:"FILE" help:"Accept the tokens of this file alone; \"delayq token\" makes its lines."`
 	NoTokens  bool          `name:"no-tokens" help:"Listen on other addresses than the loopback without tokens: every program that reaches the port may do everything."`
-	TLSCert   fileName      `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
-	TLSKey    fileName      `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
+	TLSCert   text          `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
+	TLSKey    text          `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
 	MaxBytes  int           `name:"max-request-bytes" default:"33554432" placeholder:"N" help:"The largest body of a request (allowed: 1024 to 1073741824)."`
 	MaxReply  int           `name:"max-reply-bytes" default:"16777216" placeholder:"N" help:"The most bytes of bodies in a reply, which has one message at least (allowed: 1024 to 1073741824)."`
 	MaxBatch  int           `default:"1000" placeholder:"N" help:"The most messages of a call (allowed: 1 to 10000)."`
@@ -35,17 +36,6 @@ type serveCommand struct {
 	Verbose   bool          `help:"Show the library's own log on standard error."`
 
 	Webhooks webhookFlags `embed:""`
-}
-
-// A fileName is not empty: --tokens= with a variable that is not set must not let everyone in.
-type fileName string
-
-// UnmarshalText is called by the parser for a flag that is given.
-func (f *fileName) UnmarshalText(text []byte) error {
-	if *f = fileName(text); *f == "" {
-		return errors.New("allowed is the name of a file")
-	}
-	return nil
 }
 
 // Help is the text between the summary and the flags.
@@ -103,7 +93,8 @@ func (c *serveCommand) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
-	posts, closeQueues, err := c.Webhooks.open(ctx, b, (&namedQueue{Verbose: c.Verbose}).logger(std, slog.LevelWarn))
+	log := (&namedQueue{Verbose: c.Verbose}).logger(std, slog.LevelWarn)
+	posts, closeQueues, err := c.Webhooks.open(ctx, b, delayq.WithLogger(log), delayq.DeadLetterRetention(c.DeadAge, c.DeadCount))
 	if err != nil {
 		return err
 	}
@@ -190,13 +181,24 @@ func (c *tokenCommand) Run(std streams) error {
 		_, _ = fmt.Fprintln(std.err, "the line for the file of --tokens:\n"+line)
 		return write(std.out, token+"\n")
 	}
-	f, err := os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("--file: %w", err)
-	}
-	_, err = f.WriteString(line + "\n")
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := appendLine(c.File, line); err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}
 	return write(std.out, token+"\n")
+}
+
+// appendLine adds a line to a file, whose last line may lack its end.
+func appendLine(name, line string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(f)
+	if err == nil {
+		if len(content) > 0 && content[len(content)-1] != '\n' {
+			line = "\n" + line
+		}
+		_, err = f.WriteString(line + "\n")
+	}
+	return errors.Join(err, f.Close())
 }

@@ -170,8 +170,8 @@ func TestServeWrongUsage(t *testing.T) {
 		"--webhook=a=http://x --webhook-secret-file=" + blank: "expected a secret on each line",
 		"--webhook=a=http://x --webhook-secret-file=":         "--webhook-secret-file: open : no such file",
 		"--webhook-secret-file=" + bad:                        "needs --webhook or --webhook-allow",
-		"--tokens=":                                           "--tokens: allowed is the name of a file",
-		"--tls-cert= --tls-key=":                              "allowed is the name of a file",
+		"--tokens=":                                           "--tokens: allowed is a text that is not empty",
+		"--tls-cert= --tls-key=":                              "allowed is a text that is not empty",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
 		r.wantCode(t, exitUnusable)
@@ -351,7 +351,7 @@ func (u uncounted) Traits() backend.Traits {
 func TestServeWebhooksUncounted(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	log, store := slog.New(slog.DiscardHandler), uncounted{memory.New()}
+	log, store := delayq.WithLogger(slog.New(slog.DiscardHandler)), uncounted{memory.New()}
 	flags := webhookFlags{To: []string{"mail=http://127.0.0.1:1"}, Workers: 1, Timeout: time.Minute}
 	posts, shut, err := flags.open(ctx, store, log)
 	mustDo(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -29,7 +28,7 @@ type webhookFlags struct {
 }
 
 // open returns a function that posts the messages of a queue until its context ends, for each queue.
-func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Logger) (_ []func(context.Context) error, shut func() error, err error) {
+func (f webhookFlags) open(ctx context.Context, b backend.Backend, opts ...delayq.Option) (_ []func(context.Context) error, shut func() error, err error) {
 	options, err := f.options()
 	if err != nil {
 		return nil, nil, err
@@ -49,14 +48,14 @@ func (f webhookFlags) open(ctx context.Context, b backend.Backend, log *slog.Log
 		return err
 	}
 	var posts []func(context.Context) error
-	for name, opts := range options {
-		h, err := webhook.New(opts...)
+	for name, handling := range options {
+		h, err := webhook.New(handling...)
 		if err == nil {
 			err = delayq.ValidateConsumeOptions(consuming...)
 		}
 		var q delayq.Queue
 		if err == nil {
-			q, err = delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLogger(log))
+			q, err = delayq.New(ctx, name, append(opts, delayq.WithBackend(b))...)
 		}
 		if err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("the webhook of queue %s: %w", name, err), shut())

@@ -1,0 +1,51 @@
+package sqlite_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A countedContext ends when it has been asked a number of times.
+type countedContext struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (c *countedContext) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestStatsInterrupted ends the contexts of calls of Stats, at each step of one. Calls after it see
+// what was pushed since.
+func TestStatsInterrupted(t *testing.T) {
+	path := newFile(t)
+	q := open(t, path)
+	ctx := t.Context()
+	failed := 0
+	for steps := range 60 {
+		limited := &countedContext{Context: ctx}
+		limited.left.Store(int64(steps))
+		if _, err := q.Stats(limited); err != nil {
+			failed++
+		}
+	}
+	if failed < 10 {
+		t.Fatalf("%d calls of Stats were interrupted, want more", failed)
+	}
+	other := open(t, path)
+	mustPush(t, other, "new", time.Hour)
+	for i := range 10 { // on each connection
+		ms, errs := q.Get(ctx, []string{"new"})
+		if len(ms) != 1 || errs != nil && errs[0] != nil {
+			t.Errorf("read %d: %v, %v", i, ms, errs)
+		}
+		if st, err := q.Stats(ctx); err != nil || st.Scheduled != 1 {
+			t.Errorf("Stats %d: %+v, %v", i, st, err)
+		}
+	}
+}
