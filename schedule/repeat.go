@@ -127,7 +127,7 @@ func (r *repetition) apply(opts []delayq.PushOption) error {
 
 // run pushes occurrence after occurrence until ctx ends.
 func (r *repetition) run(ctx context.Context) error {
-	last := r.host.Clock.Now()
+	last := r.now()
 	for ctx.Err() == nil {
 		next, err := r.after(last)
 		if err != nil {
@@ -139,6 +139,8 @@ func (r *repetition) run(ctx context.Context) error {
 		}
 		if r.sleep(ctx, next.Add(-r.horizon)) {
 			err = r.push(ctx, next)
+			r.sleep(ctx, next)
+			last = next
 		}
 		switch {
 		case errors.Is(err, delayq.ErrClosed):
@@ -146,17 +148,26 @@ func (r *repetition) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		r.sleep(ctx, next)
-		last = next
+		last = earlier(last, r.now())
 	}
 	return nil
+}
+
+// now returns the wall clock's time: the schedule goes by that, also after it was set.
+func (r *repetition) now() time.Time { return r.host.Clock.Now().Round(0) }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // after returns the first occurrence after last whose time to be pushed has not passed; zero when
 // there is none.
 func (r *repetition) after(last time.Time) (time.Time, error) {
 	next, err := nextAfter(r.schedule, last)
-	earliest := r.host.Clock.Now().Add(-catchUp)
+	earliest := r.now().Add(-catchUp)
 	if err == nil && !next.IsZero() && !next.After(earliest) {
 		r.host.Log.Warn("delayq: occurrences are left out: their time has passed", "repeat", r.name, "from", next, "until", earliest)
 		next, err = nextAfter(r.schedule, earliest)
@@ -197,16 +208,21 @@ func (r *repetition) at(due, now time.Time) delayq.Message {
 	m := r.message
 	m.ID = r.name + "@" + due.UTC().Format(time.RFC3339Nano)
 	m.Due = due
-	m.UniqueFor = max(0, due.Sub(now)) + clocksApart + catchUp
+	m.UniqueFor = min(max(0, due.Sub(now))+clocksApart+catchUp, backend.MaxUnique)
 	return m
 }
 
-// sleep waits until a time of the queue's clock. It returns false when ctx ends first.
+// sleep waits until a time of the queue's clock. It returns false when ctx ends first, or when the
+// clock was set back: until may be too late then.
 func (r *repetition) sleep(ctx context.Context, until time.Time) bool {
-	for ctx.Err() == nil {
-		now := r.host.Clock.Now()
+	for began := r.now(); ctx.Err() == nil; {
+		now := r.now()
 		if !now.Before(until) {
 			return true
+		}
+		if back := began.Sub(now); back > 0 {
+			r.host.Log.Info("delayq: the clock was set back", "repeat", r.name, "by", back)
+			return false
 		}
 		left := until.Sub(now)
 		backend.SleepUntil(r.host.Clock, now.Add(min(left, max(minNap, left/napShare))), ctx.Done())

@@ -218,6 +218,37 @@ func TestRepeatWhileClocksDiffer(t *testing.T) {
 	}
 }
 
+// A settable clock is ahead until it is set right.
+type settable struct {
+	clockwork.Clock
+	ahead *atomic.Int64
+}
+
+func (c settable) Now() time.Time                  { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
+func (c settable) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c settable) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// The clock of the only process is ahead at first. No occurrence after it was set back is missing.
+func TestRepeatAfterTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{2 * time.Hour, 30 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f, s := newFleet(t), schedule.Every(time.Hour)
+				clock := settable{clockwork.NewRealClock(), new(atomic.Int64)}
+				clock.ahead.Store(int64(ahead))
+				q := f.handle(delayq.WithBackend(ownClock{f.store}), delayq.WithClock(clock))
+				f.repeat(q, "report", s)
+				f.consume(q)
+				time.Sleep(90 * time.Second)
+				clock.ahead.Store(0)
+				f.runFor(2 * 24 * time.Hour)
+				f.wantIDs("report", s, f.began.Add(2*24*time.Hour))
+			})
+		})
+	}
+}
+
 func TestRepeatOnAFakeClock(t *testing.T) {
 	t.Parallel()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 30, 0, 0, time.UTC))
