@@ -1,11 +1,13 @@
 package dashboard_test
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +164,59 @@ func TestJobIsStopped(t *testing.T) {
 			t.Errorf("%d are left, %v", s.Scheduled, err)
 		}
 	})
+}
+
+// A job whose user loses the right stops before its next batch.
+func TestJobWithoutItsRight(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		q := queuetest.New(t)
+		slow := &slowQueue{Queue: q, calls: make(chan struct{})}
+		var denied atomic.Bool
+		b := open(t, dashboard.Queues(map[string]delayq.Queue{"orders": slow}), dashboard.Authorize(func(_ *http.Request, a dashboard.Action, _ string) error {
+			if denied.Load() && a == dashboard.Cancel {
+				return errors.New("ask your team")
+			}
+			return nil
+		}))
+		for i := range 350 {
+			push(t, q, "m"+strconv.Itoa(i), "", delayq.After(time.Hour))
+		}
+		page := begin(t, b, url.Values{"action": {"cancel"}}, "350 messages match")
+		b.post(page, url.Values{"do": {"begin"}})
+		settled() // in its first batch
+		denied.Store(true)
+		slow.calls <- struct{}{}
+		settled()
+		b.get(page, "50 of 350 : 50 done", "you may not do this: ask your team")
+	})
+}
+
+// A push whose outcome is unknown is shown with its id. Pushed once more, it is no second message.
+func TestPushOfUnknownOutcome(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		q := queuetest.New(t)
+		b := open(t, dashboard.Queues(map[string]delayq.Queue{"orders": lostReply{q}}), anybody)
+		r := b.postOnly("/queues/orders/push", url.Values{"body": {"x"}})
+		_, value, _ := strings.Cut(r.body, `name="id" value="`)
+		id, _, _ := strings.Cut(value, `"`)
+		if r.status != http.StatusBadGateway || id == "" {
+			t.Fatalf("%d: %s", r.status, r.body)
+		}
+		b.rejected(b.postOnly("/queues/orders/push", url.Values{"body": {"x"}, "id": {id}}), http.StatusBadRequest, "this id is taken")
+		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// lostReply loses the replies to pushes that store their messages.
+type lostReply struct{ delayq.Queue }
+
+func (l lostReply) Push(ctx ctx, body []byte, opts ...delayq.PushOption) (id string, err error) {
+	if id, err = l.Queue.Push(ctx, body, opts...); err == nil {
+		err = delayq.ErrOutcomeUnknown
+	}
+	return id, err
 }
 
 // slowQueue cancels when it is told to.

@@ -217,11 +217,15 @@ func (j *job) count(ctx context.Context, list lister) error {
 	}
 }
 
-// work changes the messages, and tells of each batch.
-func (j *job) work(ctx context.Context, q delayq.Queue, tell func(ids []string, done int, err error)) error {
+// work changes the messages while its user may, and tells of each batch.
+func (j *job) work(ctx context.Context, q delayq.Queue, may func() error, tell func(ids []string, done int, err error)) error {
 	for len(j.ids) > j.tried {
 		ids := j.ids[j.tried:min(j.tried+jobBatch, len(j.ids))]
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := may(); err != nil {
+			tell(nil, 0, err)
 			return err
 		}
 		r, err := j.change.apply(ctx, q, ids)

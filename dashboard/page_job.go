@@ -87,7 +87,8 @@ func moveJob(v *visit) error {
 			r, h, name := detached(v.r), v.Handler, v.name
 			h.jobs.run(j, finished, func(ctx context.Context, j *job) error {
 				return h.withQueue(ctx, name, func(q delayq.Queue) error {
-					return j.work(ctx, q, func(ids []string, done int, err error) {
+					may := func() error { return h.allowed(r, j.change.action, q, name) }
+					return j.work(ctx, q, may, func(ids []string, done int, err error) {
 						h.report(Event{Request: r, Action: j.change.action, Queue: name, IDs: ids, Done: done, Err: err})
 					})
 				})

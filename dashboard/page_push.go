@@ -36,7 +36,8 @@ func pushMessage(v *visit) error {
 	if err := v.may(Push); err != nil {
 		return err
 	}
-	body, opts, err := readPush(v.r.PostForm)
+	form, status := v.r.PostForm, http.StatusBadRequest
+	body, opts, err := readPush(form)
 	if err == nil {
 		var id string
 		id, err = v.queue.Push(v.ctx, body, opts...)
@@ -57,10 +58,14 @@ func pushMessage(v *visit) error {
 			v.goTo(to, nil, "Pushed "+short(id, 100)+".")
 			return nil
 		}
+		if v.queue.Supports(delayq.OwnIDs) && errors.Is(err, delayq.ErrOutcomeUnknown) {
+			form.Set("id", id) // to push it again is no second message then
+			status = http.StatusBadGateway
+		}
 	}
-	d := v.pushData(v.r.PostForm)
+	d := v.pushData(form)
 	d.Problem = short(err.Error(), 300)
-	v.render(v.w, v.r, http.StatusBadRequest, "push", &page{Title: "Push to " + visible(v.name), Tab: "push", Queue: v.name, Data: d})
+	v.render(v.w, v.r, status, "push", &page{Title: "Push to " + visible(v.name), Tab: "push", Queue: v.name, Data: d})
 	return nil
 }
 

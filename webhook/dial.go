@@ -79,6 +79,9 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:a9fe:a9fe::1"), // Akamai
 }
 
+// localNAT64 is where a network chooses the prefix of its gateway (RFC 8215). Most choose 96 bits.
+var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
+
 // embedded returns the address of IPv4 that a gateway of NAT64 (RFC 6052) or 6to4 (RFC 3056) would
 // connect to, or that an old form of IPv6 means.
 func embedded(a netip.Addr) netip.Addr {
@@ -88,7 +91,7 @@ func embedded(a netip.Addr) netip.Addr {
 		return a
 	case b[0] == 0x20 && b[1] == 0x02:
 		return netip.AddrFrom4([4]byte(b[2:6]))
-	case [12]byte(b[:12]) == [12]byte{}, [12]byte(b[:12]) == [12]byte{1: 0x64, 2: 0xff, 3: 0x9b}:
+	case [12]byte(b[:12]) == [12]byte{}, [12]byte(b[:12]) == [12]byte{8: 0xff, 9: 0xff}, [12]byte(b[:12]) == [12]byte{1: 0x64, 2: 0xff, 3: 0x9b}, localNAT64.Contains(a):
 		return netip.AddrFrom4([4]byte(b[12:]))
 	}
 	return a

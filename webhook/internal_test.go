@@ -33,6 +33,7 @@ func TestRefusedAddresses(t *testing.T) {
 		"fd00:ec2::254": true, "fd00:ec2::23": true, "fd20:ce::254": true, "168.63.129.16": true, "192.0.0.192": true, "::ffff:168.63.129.16": true,
 		"100.100.100.200": true, "fd00:100::100:200": true, "fd00:42::42": true, "fd00:c1::a9fe:a9fe": true, "fd00:a9fe:a9fe::1": true,
 		"64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true, "2002:7f00:1::": true, "2002:a9fe:a9fe::1": true, "::127.0.0.1": true,
+		"64:ff9b:1::a9fe:a9fe": true, "64:ff9b:1:5::7f00:1": true, "::ffff:0:169.254.169.254": true, "64:ff9b:1::c000:201": false,
 		"64:ff9b::c000:201": false, "2002:c000:201::": false,
 		"10.0.0.1": false, "192.0.2.1": false, "2001:db8::1": false, "fd00::1": false,
 	} {
