@@ -26,6 +26,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/sqlite"
 )
 
 // served is the program's server in a process of its own.
@@ -362,5 +363,49 @@ func TestServeWebhooksUncounted(t *testing.T) {
 	flags.MaxAttempts = &three
 	if _, _, err := flags.open(t.Context(), store, log); !errors.Is(err, delayq.ErrUnsupported) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// trimmed is a store that notes how its dead letters are trimmed.
+type trimmed struct {
+	backend.Backend
+	by chan backend.Retention
+}
+
+func (t trimmed) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := t.Backend.Open(ctx, name, o)
+	return trimmedQueue{q, t.by}, err
+}
+
+type trimmedQueue struct {
+	backend.Queue
+	by chan backend.Retention
+}
+
+func (q trimmedQueue) TrimDead(ctx context.Context, r backend.Retention) (int, bool, error) {
+	select {
+	case q.by <- r:
+	default:
+	}
+	return q.Queue.TrimDead(ctx, r)
+}
+
+// The webhook of a queue keeps as many dead letters as the server does.
+func TestServeWebhooksRetention(t *testing.T) {
+	t.Parallel()
+	file := sqlite.New(filepath.Join(t.TempDir(), "delay.db"))
+	t.Cleanup(func() { mustDo(t, file.Close()) })
+	store := trimmed{file, make(chan backend.Retention, 1)}
+	flags := webhookFlags{To: []string{"mail=http://127.0.0.1:1"}, Workers: 1, Timeout: time.Minute}
+	_, shut, err := flags.open(t.Context(), store, delayq.WithLogger(slog.New(slog.DiscardHandler)), delayq.DeadLetterRetention(time.Hour, 17))
+	mustDo(t, err)
+	defer func() { mustDo(t, shut()) }()
+	select {
+	case r := <-store.by:
+		if r.MaxAge != time.Hour || r.MaxCount != 17 {
+			t.Errorf("trimmed by %+v", r)
+		}
+	case <-time.After(5 * time.Minute):
+		t.Error("nothing was trimmed")
 	}
 }
