@@ -85,7 +85,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	}
 	s := b.stores[name]
 	if s == nil {
-		s = newStore(clock, b.limits)
+		s = newStore(name, clock, b.limits)
 		b.stores[name] = s
 	}
 	if given(s.clock) != given(clock) {
@@ -93,6 +93,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	}
 	q := newQueue(s, b.forget)
 	b.handles[q] = struct{}{}
+	s.handles++
 	return q, nil
 }
 
@@ -142,8 +143,14 @@ func (b *Backend) Close() error {
 	return nil
 }
 
+// forget drops a handle, and with the last one a store that holds nothing: names may be made up
+// without end.
 func (b *Backend) forget(q *queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.handles, q)
+	s := q.store
+	if s.handles--; s.handles == 0 && b.stores[s.name] == s && s.isEmpty() {
+		delete(b.stores, s.name)
+	}
 }

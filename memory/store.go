@@ -36,6 +36,9 @@ type store struct {
 	sleep   sleepers
 
 	activity backend.Activity
+
+	name    string // the backend's, and so is the next field
+	handles int    // open ones
 }
 
 // limits are the caps on one queue; 0 is none.
@@ -44,8 +47,8 @@ type limits struct {
 	bytes    int64
 }
 
-func newStore(clock clockwork.Clock, l limits) *store {
-	s := &store{clock: clock, limits: l, paused: math.MinInt64, epoch: rand.Uint64()}
+func newStore(name string, clock clockwork.Clock, l limits) *store {
+	s := &store{name: name, clock: clock, limits: l, paused: math.MinInt64, epoch: rand.Uint64()}
 	s.emptyLocked()
 	s.sleep.fired = s.wakeUp
 	return s
@@ -313,6 +316,14 @@ func (s *store) forgetLocked(slot uint32) {
 	if s.nodes.live == 0 {
 		s.held.shrink()
 	}
+}
+
+// isEmpty reports whether the store holds no message, no id that UniqueFor keeps, and no pause.
+func (s *store) isEmpty() bool {
+	messages, bytes := s.usage()
+	now := s.enter()
+	defer s.mu.Unlock()
+	return messages == 0 && bytes == 0 && s.paused <= now
 }
 
 func (s *store) usage() (messages int, bytes int64) {

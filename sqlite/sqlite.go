@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,8 @@ import (
 type Backend struct {
 	settings settings
 	err      error // of an option; Open reports it
+
+	opening chan struct{} // has an item while a call opens the file
 
 	mu      sync.Mutex
 	file    *file // nil before the first Open
@@ -58,6 +61,7 @@ func New(path string, opts ...Option) *Backend {
 	b := &Backend{
 		settings: settings{sync: "FULL", busy: 10 * time.Second},
 		handles:  make(map[*handle.Queue]struct{}),
+		opening:  make(chan struct{}, 1),
 	}
 	b.settings.path, b.err = filepath.Abs(path)
 	if path == "" {
@@ -110,8 +114,33 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	return q, nil
 }
 
-// open returns the file, which the first call opens.
+// open returns the file, which the first call opens. That may take long: the others wait for it, and
+// Close does not.
 func (b *Backend) open(ctx context.Context) (*file, error) {
+	if f, err := b.opened(ctx, nil); f != nil || err != nil {
+		return f, err
+	}
+	select {
+	case b.opening <- struct{}{}:
+		defer func() { <-b.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if f, err := b.opened(ctx, nil); f != nil || err != nil {
+		return f, err
+	}
+	f, err := openFile(ctx, b.settings)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.opened(context.WithoutCancel(ctx), f); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// opened returns the file, nil if there is none. It keeps another file, unless that is nil.
+func (b *Backend) opened(ctx context.Context, another *file) (*file, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -120,17 +149,10 @@ func (b *Backend) open(ctx context.Context) (*file, error) {
 	if b.closed {
 		return nil, backend.ErrClosed
 	}
-	if b.err != nil {
-		return nil, b.err
+	if another != nil {
+		b.file = another
 	}
-	if b.file == nil {
-		f, err := openFile(ctx, b.settings)
-		if err != nil {
-			return nil, err
-		}
-		b.file = f
-	}
-	return b.file, nil
+	return b.file, b.err
 }
 
 func (b *Backend) forget(q *handle.Queue) {
