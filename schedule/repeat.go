@@ -46,6 +46,9 @@ var backoff = delayq.Exponential(50*time.Millisecond, 5*time.Second)
 // the schedule has changed since; Cancel deletes it by its id. An occurrence farther ahead than 399
 // days, or than the backend's longest delay, is pushed when no more than that is left.
 //
+// When the clock is set back, Repeat goes on from the new time: no occurrence is left out. One that
+// has come already, more than an hour and a minute ahead of its time by the new clock, comes again.
+//
 // Failures of the store do not stop it: it logs them and tries again, less and less often. It logs
 // and leaves out an occurrence that it could not push until a minute after its time.
 //
