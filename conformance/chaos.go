@@ -20,13 +20,13 @@ var chaosChecks = []Check{
 }
 
 func randomCancellations(t *testRun) {
-	const workers, rounds = 8, 500 // about 2.5 calls a round
+	const workers, rounds = 8, 500 // about 3 calls a round
 	t.record()
 	lease := 2 * t.Tick // short, since its worker may not settle
 	t.all(spread(workers, func(i int) error {
 		dice := rand.New(rand.NewPCG(uint64(i), 13))
 		for range rounds {
-			if err := errors.Join(t.pushOne(dice), t.takeSome(dice, lease)); err != nil {
+			if err := errors.Join(t.pushOne(dice), t.takeSome(dice, lease), t.look(dice)); err != nil {
 				return err
 			}
 		}
@@ -105,6 +105,35 @@ func (t *testRun) takeSome(dice *rand.Rand, lease time.Duration) error {
 		}))
 	}
 	return err
+}
+
+// look makes a call that changes nothing in one round of two. Broken off, it must not spoil later
+// calls.
+func (t *testRun) look(dice *rand.Rand) error {
+	look := func(ctx context.Context) (err error) {
+		_, err = t.q.Stats(ctx)
+		return err
+	}
+	switch dice.IntN(6) {
+	case 0:
+	case 1:
+		if t.has(backend.Peeking) {
+			look = func(ctx context.Context) (err error) {
+				_, _, err = t.q.Peek(ctx, "", 10)
+				return err
+			}
+		}
+	case 2:
+		if t.has(backend.Redriving) {
+			look = func(ctx context.Context) (err error) {
+				_, _, err = t.q.ListDead(ctx, "", 10)
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	return t.brokenOff(dice, look)
 }
 
 // drain receives and acknowledges the remaining messages, until Stats twice counts none: a call that
