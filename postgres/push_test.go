@@ -32,7 +32,9 @@ func TestPushForgetsItsFirstTry(t *testing.T) {
 	_, err = tx.Exec(ctx, "SELECT FROM "+name+"messages WHERE id = 'b' FOR UPDATE")
 	must(t, err)
 	pushed := make(chan []error, 1)
-	go func() { pushed <- q.Schedule(ctx, []backend.Message{{ID: "b", Delay: time.Hour}, {ID: "z", Delay: time.Hour}}) }()
+	go func() {
+		pushed <- q.Schedule(ctx, []backend.Message{{ID: "b", Delay: time.Hour}, {ID: "z", Delay: time.Hour}})
+	}()
 	await(t, "a push that waits for the lock", func() bool {
 		var n int
 		must(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 AND wait_event_type = 'Lock'", "%"+name+"push%").Scan(&n))
