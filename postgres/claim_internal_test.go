@@ -77,3 +77,72 @@ func TestRepeatedClaimLooksAtEverything(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWaitForAConnectionIsNoLook has a claim that looks at everything wait two seconds for a connection of
+// the pool. The next such look must not wait as for one that took two seconds.
+func TestWaitForAConnectionIsNoLook(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(testenv.SharedPostgres(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = 1
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	b := New(p, Prefix("waiting_looks_"))
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := q.(*handle.Queue).Messages.(*messages)
+	conn, err := p.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const held = 2 * time.Second
+	time.AfterFunc(held, conn.Release)
+	began := time.Now()
+	if _, err := m.claim(t.Context(), 1, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if waited := time.Since(began); waited < held/2 {
+		t.Fatalf("the claim took %v: it did not wait for the connection", waited)
+	}
+	if m.scan.took > held/2 {
+		t.Errorf("the look took %v, with the wait for a connection", m.scan.took)
+	}
+}
+
+// TestNextWhole tells when the next look at everything comes: after twenty times the last one, but within
+// ten seconds, unless two in a row were long.
+func TestNextWhole(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ before, took, want time.Duration }{
+		{0, 0, wholeEvery},
+		{0, 10 * time.Millisecond, wholeEvery},
+		{0, 100 * time.Millisecond, 2 * time.Second},
+		{0, 25 * time.Second, 10 * time.Second}, // a stall
+		{10 * time.Millisecond, 25 * time.Second, 10 * time.Second},
+		{25 * time.Second, 10 * time.Millisecond, wholeEvery},
+		{time.Second, time.Second, 10 * time.Second},
+		{5 * time.Second, 6 * time.Second, 20 * time.Second},
+	} {
+		s := scanner{due: 1, woken: 1}
+		now := time.Now()
+		for _, took := range []time.Duration{c.before, c.took} {
+			s.whole = time.Time{}
+			s.start(now, false)
+			s.end(&claimed{now: 1, took: took}, all)
+		}
+		if due, _, _, _ := s.start(now.Add(c.want-1), false); due == all {
+			t.Errorf("after looks of %v and %v: there is one before %v", c.before, c.took, c.want)
+		}
+		if due, _, _, _ := s.start(now.Add(c.want), false); due != all {
+			t.Errorf("after looks of %v and %v: there is none after %v", c.before, c.took, c.want)
+		}
+	}
+}
