@@ -118,6 +118,7 @@ type claimed struct {
 	now        int64
 	next       *int64 // when to look again
 	lease      *int64 // the first end of a lease that was there before
+	unseen     *int64 // a paused queue's: no message was looked for from here on
 	took       time.Duration
 }
 
@@ -133,6 +134,9 @@ const lateCommits = int64(500 * time.Millisecond / time.Microsecond)
 // floor is where the next scan of messages starts.
 func (c *claimed) floor() int64 {
 	at := c.now - lateCommits
+	if c.unseen != nil {
+		at = min(at, max(*c.unseen, 0)) // below 0 would look at everything each time
+	}
 	if n := len(c.deliveries); n > 0 {
 		at = min(at, c.deliveries[n-1].Due.UnixMicro())
 	}
@@ -195,7 +199,9 @@ func readClaimed(c *claimed, scan scan) error {
 		return err
 	}
 	if id == nil { // the last row
-		c.now, c.next, c.lease = due, seq, until
+		if c.now, c.next, c.lease = due, seq, until; attempts != nil {
+			c.unseen = first
+		}
 		return nil
 	}
 	d := delivered{seq: *seq}

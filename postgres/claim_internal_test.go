@@ -146,3 +146,60 @@ func TestNextWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseKeepsItsMessages has claims look at a paused queue, and the pause end by its time. The claim
+// after it finds what was due before, and not the look at everything in its turn.
+func TestPauseKeepsItsMessages(t *testing.T) {
+	t.Parallel()
+	p, err := pgxpool.New(t.Context(), testenv.SharedPostgres(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	b := New(p, Prefix("pause_keeps_"))
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := q.(*handle.Queue).Messages.(*messages)
+	claim := func() []backend.Delivery {
+		t.Helper()
+		m.scan.mu.Lock()
+		m.scan.whole = time.Now().Add(time.Hour) // none of these is the look at everything in its turn
+		m.scan.mu.Unlock()
+		c, err := m.claim(t.Context(), 10, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Deliveries
+	}
+	for looks, from := range []int64{0, all} {
+		m.scan.lowerTo(from, from)
+		if err := m.PauseAll(t.Context(), backend.Pause{For: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range m.Schedule(t.Context(), []backend.Message{{ID: "old", Due: time.Now().Add(-time.Minute)}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range looks + 2 {
+			if ds := claim(); len(ds) > 0 {
+				t.Fatalf("a paused queue hands out %v", ds)
+			}
+		}
+		if m.scan.due == all {
+			t.Error("each look at a paused queue is one at everything")
+		}
+		if _, err := p.Exec(t.Context(), "UPDATE pause_keeps_queues SET paused_until = 1"); err != nil { // it ends by its time
+			t.Fatal(err)
+		}
+		if ds := claim(); len(ds) != 1 || ds[0].ID != "old" {
+			t.Errorf("the claim after the pause returns %v, want old", ds)
+		}
+		if _, err := m.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

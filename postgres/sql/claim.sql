@@ -1,6 +1,7 @@
 -- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
--- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
+-- known), until the first end of a lease; attempts is 1 while the
+-- queue is paused, and first_push is where its scan began. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
 -- it gets the same messages, under a lease that begins now; while the queue is paused, under the lease that they have.
 -- SKIP LOCKED waits where a message was changed while it looked, and is being changed again. A claim locks in the order of times and others in that
 -- of ids, so such a wait may be a deadlock: lock_timeout ends it first.
@@ -82,6 +83,6 @@ BEGIN
     ELSE
         next_due := paused;
     END IF;
-    RETURN QUERY SELECT NULL::text, t, next_due, NULL::int, lease_end, floor_at, NULL::bytea, NULL::bytea;
+    RETURN QUERY SELECT NULL::text, t, next_due, CASE WHEN paused IS NOT NULL THEN 1 END, lease_end, floor_at, NULL::bytea, NULL::bytea;
 END
 $$;
