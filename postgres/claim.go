@@ -103,8 +103,8 @@ func (s *scanner) end(c *claimed, due int64) {
 	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.sooner)
 }
 
-// lost notes that a claim's reply was lost. The next claim asks for its messages, and looks at
-// everything if it had none.
+// lost notes that a claim's reply was lost. The next claim asks for its messages alone, and the one
+// after it looks at everything.
 func (s *scanner) lost(token int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

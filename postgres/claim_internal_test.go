@@ -203,3 +203,76 @@ func TestPauseKeepsItsMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedClaimPassesByLocks has a transaction hold one of two messages of a claim whose reply was
+// lost. Its repetition brings the other one. When none is left, the handle goes on to what is due, under
+// a token of its own.
+func TestRepeatedClaimPassesByLocks(t *testing.T) {
+	t.Parallel()
+	p, err := pgxpool.New(t.Context(), testenv.SharedPostgres(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	b := New(p, Prefix("repeated_locks_"))
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := q.(*handle.Queue).Messages.(*messages)
+	push := func(ids ...string) {
+		t.Helper()
+		for _, id := range ids {
+			for _, err := range m.Schedule(t.Context(), []backend.Message{{ID: id}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	const lost = 7
+	// claim is what the handle gets after the loss: it claims again at once where there is more to be had.
+	claim := func(want string) {
+		t.Helper()
+		m.scan.lost(lost)
+		for {
+			c, err := m.claim(t.Context(), 10, time.Hour)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case len(c.Deliveries) == 0 && c.Next.Equal(c.Now):
+				continue
+			case len(c.Deliveries) != 1 || c.Deliveries[0].ID != want:
+				t.Fatalf("got %v, want %s", c.Deliveries, want)
+			case (c.Deliveries[0].Token.Lo == lost) != (want == "b"):
+				t.Errorf("%s has the token %d", want, c.Deliveries[0].Token.Lo)
+			}
+			return
+		}
+	}
+	push("a", "b")
+	if _, err := p.Exec(t.Context(), "SELECT repeated_locks_claim('q', NULL, 10, 3600000000, $1::bigint, -1, -1, false)", int64(lost)); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM repeated_locks_messages WHERE id = 'a' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(t.Context()) })
+	claim("b")
+	if _, err := p.Exec(t.Context(), "DELETE FROM repeated_locks_messages WHERE id = 'b'"); err != nil { // it is settled
+		t.Fatal(err)
+	}
+	push("c")
+	claim("c")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
