@@ -115,9 +115,13 @@ func callOnce[T any](ctx context.Context, b *Backend, do func(context.Context, e
 		return none, unsent{err}
 	}
 	if ctx.Done() == nil {
-		within, cancel := context.WithTimeout(ctx, claimWithin)
+		within, cancel := context.WithTimeout(ctx, b.within)
 		defer cancel()
-		return onConnection(within, within, b, func() bool { return true }, do)
+		value, err := onConnection(within, within, b, func() bool { return true }, do)
+		if within.Err() != nil {
+			err = pastLimit(b.within, err)
+		}
+		return value, err
 	}
 	type outcome struct {
 		value T
@@ -144,13 +148,30 @@ func callOnce[T any](ctx context.Context, b *Backend, do func(context.Context, e
 	return none, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, ctx.Err())
 }
 
+// pastLimit is the error of a call that our own limit has ended. It matches no context's: the caller's
+// has not ended.
+func pastLimit(within time.Duration, err error) error {
+	var notSent unsent
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &notSent):
+		return unsent{fmt.Errorf("no connection of the pool within %v: let it have more, or look whether the server answers", within)}
+	default:
+		return fmt.Errorf("no reply within %v: %s", within, err.Error())
+	}
+}
+
 // onConnection takes a connection of the pool, until ctx ends, and runs do on it with the context
 // alone, unless begin says that it is too late.
 func onConnection[T any](ctx, alone context.Context, b *Backend, begin func() bool, do func(context.Context, executor) (T, error)) (T, error) {
 	var none T
 	conn, err := b.db.acquire(ctx)
 	if err != nil {
-		if over := ctx.Err(); over != nil && !errors.Is(err, over) {
+		switch over := ctx.Err(); {
+		case over == nil && errors.Is(err, context.DeadlineExceeded): // as by connect_timeout
+			err = errors.New(err.Error())
+		case over != nil && !errors.Is(err, over):
 			err = fmt.Errorf("%w: %w", over, err)
 		}
 		return none, unsent{err}

@@ -29,6 +29,7 @@ type scanner struct {
 	sooner int64 // the first end of the leases that were extended since then
 	whole  time.Time
 	took   time.Duration // the last scan from the beginning
+	before time.Duration // the one before it
 	token  int64         // of the claim whose reply was lost; 0 for none
 }
 
@@ -56,14 +57,25 @@ func (s *scanner) lowerTo(due, lease int64) {
 const (
 	wholeEvery = time.Second
 	wholeShare = 20 // scans from the beginning take at most a part of the time: one in so many
+	// wholeWithin is the longest time between them, since no other claim finds the leases of a process
+	// that was killed. Scans that are long themselves take one in so many of the time.
+	wholeWithin    = 10 * time.Second
+	longWholeShare = 4
 )
+
+// pause is the time from one scan from the beginning to the next. One that is long for once has met
+// a stall.
+func (s *scanner) pause() time.Duration {
+	within := max(wholeWithin, longWholeShare*min(s.took, s.before))
+	return max(wholeEvery, min(wholeShare*s.took, within))
+}
 
 // start returns where the scans of a claim start, and its token.
 func (s *scanner) start(now time.Time, virtual bool) (due, lease, token int64, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.woken, s.sooner = math.MaxInt64, math.MaxInt64
-	if virtual || now.Sub(s.whole) >= max(wholeEvery, wholeShare*s.took) {
+	if virtual || now.Sub(s.whole) >= s.pause() {
 		s.due, s.lease, s.whole = all, all, now
 	}
 	token, again = s.token, s.token != 0
@@ -76,11 +88,11 @@ func (s *scanner) start(now time.Time, virtual bool) (due, lease, token int64, a
 // end notes what a claim found, which began its scans at due. After a claim that was repeated, the
 // next one looks at everything: the tries whose replies were lost may have given back messages of
 // leases that had ended, and nobody was told when these are due.
-func (s *scanner) end(c *claimed, due int64, took time.Duration) {
+func (s *scanner) end(c *claimed, due int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if due == all {
-		s.took = took
+		s.took, s.before = c.took, s.took
 	}
 	repeated := s.token != 0
 	s.token = 0
@@ -91,8 +103,8 @@ func (s *scanner) end(c *claimed, due int64, took time.Duration) {
 	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.sooner)
 }
 
-// lost notes that a claim's reply was lost. The next claim asks for its messages, and looks at
-// everything if it had none.
+// lost notes that a claim's reply was lost. The next claim asks for its messages alone, and the one
+// after it looks at everything.
 func (s *scanner) lost(token int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +118,8 @@ type claimed struct {
 	now        int64
 	next       *int64 // when to look again
 	lease      *int64 // the first end of a lease that was there before
+	unseen     *int64 // a paused queue's: no message was looked for from here on
+	took       time.Duration
 }
 
 type delivered struct {
@@ -120,6 +134,9 @@ const lateCommits = int64(500 * time.Millisecond / time.Microsecond)
 // floor is where the next scan of messages starts.
 func (c *claimed) floor() int64 {
 	at := c.now - lateCommits
+	if c.unseen != nil {
+		at = min(at, max(*c.unseen, 0)) // below 0 would look at everything each time
+	}
 	if n := len(c.deliveries); n > 0 {
 		at = min(at, c.deliveries[n-1].Due.UnixMicro())
 	}
@@ -142,14 +159,13 @@ func (c *claimed) leaseFloor() int64 {
 // claim is as in handle.Source. After a lost reply it asks for the messages of that claim.
 func (m *messages) claim(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 	m.b.listener.start()
-	began := time.Now()
-	due, leases, token, again := m.scan.start(began, m.clock != nil)
+	due, leases, token, again := m.scan.start(time.Now(), m.clock != nil)
 	now := m.now()
 	statement := m.b.cfg.call("claim", "text", "bigint", "int", "bigint", "bigint", "bigint", "bigint", "boolean")
 	args := []any{m.queue, now.param(), min(limit, maxClaim), now.after(lease), token, due, leases, again}
-	c, err := call(ctx, m.b, statement, args, readClaimed)
+	c, err := m.b.sendClaim(ctx, statement, args)
 	for try := 1; try < mostTries && codeOf(err) == lockTimeout; try++ { // see claim.sql
-		c, err = call(ctx, m.b, statement, args, readClaimed)
+		c, err = m.b.sendClaim(ctx, statement, args)
 	}
 	if err != nil {
 		if errors.Is(err, backend.ErrOutcomeUnknown) {
@@ -158,8 +174,19 @@ func (m *messages) claim(ctx context.Context, limit int, lease time.Duration) (h
 		return handle.Claim{}, err
 	}
 	slices.SortFunc(c.deliveries, func(a, b delivered) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.seq, b.seq)) })
-	m.scan.end(&c, due, time.Since(began))
+	m.scan.end(&c, due)
 	return c.claim(token), nil
+}
+
+// sendClaim runs the statement of a claim, and measures it alone: a wait for a connection is no part of
+// a scan.
+func (b *Backend) sendClaim(ctx context.Context, statement string, args []any) (claimed, error) {
+	return callWith(ctx, b, func(ctx context.Context, e executor) (c claimed, err error) {
+		began := time.Now()
+		err = e.query(ctx, statement, args, func(s scan) error { return readClaimed(&c, s) })
+		c.took = time.Since(began)
+		return c, err
+	})
 }
 
 func readClaimed(c *claimed, scan scan) error {
@@ -172,7 +199,9 @@ func readClaimed(c *claimed, scan scan) error {
 		return err
 	}
 	if id == nil { // the last row
-		c.now, c.next, c.lease = due, seq, until
+		if c.now, c.next, c.lease = due, seq, until; attempts != nil {
+			c.unseen = first
+		}
 		return nil
 	}
 	d := delivered{seq: *seq}

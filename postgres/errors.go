@@ -24,6 +24,8 @@ const (
 	diskFull      = "53100"
 	idleTooLong   = "25P03" // idle_in_transaction_session_timeout
 	tooLong       = "25P04" // transaction_timeout
+
+	brokenConnection = "08" // a class
 )
 
 // explain matches an error of the database to those of package backend, and says what to do.
@@ -31,19 +33,27 @@ func explain(c *config, err error) error {
 	if err == nil || errors.Is(err, backend.ErrOutcomeUnknown) {
 		return err
 	}
-	if code := codeOf(err); code != "" {
+	var notSent unsent
+	nothingSent := errors.As(err, &notSent) || pgconn.SafeToRetry(err)
+	if code := codeOf(err); strings.HasPrefix(code, brokenConnection) && !nothingSent && !unconnected(err) {
+		return outcomeUnknown(err) // a pooler says so when it has lost the server in the middle of a statement
+	} else if code != "" {
 		return explainCode(c, code, err)
 	}
-	var notSent unsent
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &notSent) && ended:
 		return notSent.error
-	case errors.As(err, &notSent), pgconn.SafeToRetry(err):
+	case nothingSent:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
-	default: // the connection broke, and the statement may have been carried out
-		return fmt.Errorf("%w: %w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown, err)
+	default:
+		return outcomeUnknown(err)
 	}
+}
+
+// outcomeUnknown is the error of a statement whose connection broke: it may have been carried out.
+func outcomeUnknown(err error) error {
+	return fmt.Errorf("%w: %w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown, err)
 }
 
 // codeOf is the code of an error of the server, or nothing.
@@ -65,7 +75,7 @@ func explainCode(c *config, code string, err error) error {
 		return fmt.Errorf("%w: the tables %s* are missing or of another version: open the queue without NoMigration, or run the statements of postgres.SQL", err, c.name(""))
 	case code == diskFull:
 		return fmt.Errorf("%w: the server's disk: %w", backend.ErrFull, err)
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "58"),
+	case strings.HasPrefix(code, brokenConnection), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "58"),
 		code == deadlock, code == serialization, code == idleTooLong, code == tooLong, code == lockTimeout, code == "57014":
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	default:

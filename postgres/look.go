@@ -34,7 +34,8 @@ const getAtOnce = 100
 // found is a row that shows a message.
 type found struct {
 	backend.MessageInfo
-	ord int
+	ord  int
+	size int // of what the row has, as the function that cuts pages counts it
 	sqlqueue.Place
 }
 
@@ -83,6 +84,7 @@ func readPage(all *[]found, scan scan) error {
 	if err := scan(&f.ID, &state, &due, &f.Time, &f.Number, &f.Attempts, &first, &headers, &body, &reason); err != nil {
 		return err
 	}
+	f.size = len(headers) + len(body) + len(reason)
 	err := f.fill(state, due, f.Time, first, headers, body, reason)
 	*all = append(*all, f)
 	return err
@@ -117,7 +119,7 @@ func (m *messages) page(ctx context.Context, dead bool, cursor string, limit int
 func (*messages) rest(rows []found, limit int) string {
 	size := 0
 	for _, f := range rows {
-		size += len(f.Body)
+		size += f.size
 	}
 	if size < pageBytes/2 || len(rows) > limit {
 		return ""
@@ -125,7 +127,8 @@ func (*messages) rest(rows []found, limit int) string {
 	return rows[len(rows)-1].Cursor()
 }
 
-// pageBytes is what the function cuts a page at; headers and reasons count too.
+// pageBytes is what the function cuts a page at. The rows up to there may have less by the headers and the
+// reason of the next one.
 const pageBytes = 8 << 20
 
 func (m *messages) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {

@@ -37,10 +37,14 @@ func SQL(opts ...Option) (string, error) {
 func (c *config) migration(from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- delayq, version %d of its schema.\n", len(migrations))
+	fmt.Fprintf(&b, "SELECT pg_advisory_xact_lock(hashtextextended('%s', 0)); -- one migration at a time\n", c.name("schema"))
 	if c.schema != "public" {
+		// The session may remember from before the lock that there was no schema. Opening the catalog has it
+		// hear of what others have made.
+		b.WriteString("SELECT FROM pg_catalog.pg_namespace LIMIT 0;\n")
 		fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS \"%s\";\n", c.schema)
 	}
-	fmt.Fprintf(&b, "SELECT pg_advisory_xact_lock(hashtextextended('%s', 0)); -- one migration at a time\n\n", c.name("schema"))
+	b.WriteByte('\n')
 	for _, names := range migrations[from:] {
 		for _, name := range names {
 			fmt.Fprintf(&b, "%s\n", c.text(sqlqueue.Statement(files, "sql", name)))

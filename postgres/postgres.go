@@ -23,7 +23,8 @@ import (
 type Backend struct {
 	db     database
 	cfg    config
-	number uint64 // among the process's backends
+	number uint64        // among the process's backends
+	within time.Duration // claimWithin; a test has less
 
 	hub      handle.Hub
 	calls    calls
@@ -118,7 +119,7 @@ func NewDB(db *sql.DB, opts ...Option) *Backend {
 }
 
 func newBackend(db database, opts []Option) *Backend {
-	b := &Backend{db: db, cfg: configure(opts), number: backends.Add(1), open: make(map[*handle.Queue]*messages)}
+	b := &Backend{db: db, cfg: configure(opts), number: backends.Add(1), within: claimWithin, open: make(map[*handle.Queue]*messages)}
 	b.news.b, b.listener.b = b, b
 	b.hub.Poll, b.hub.MaxPoll, b.hub.Go = b.cfg.poll, maxPoll, b.calls.run
 	return b

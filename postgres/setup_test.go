@@ -116,23 +116,32 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// TestManyOpenAtOnce has the tables made by many backends at the same time.
+// TestManyOpenAtOnce has the tables made by many backends at the same time, in a schema that is there
+// and in some that are not.
 func TestManyOpenAtOnce(t *testing.T) {
 	t.Parallel()
-	prefix := fresh()
-	errs := make(chan error)
 	const backends = 8
-	for range backends {
-		p := pool(t, testenv.SharedPostgres(t).URL())
-		go func() {
-			b := postgres.New(p, prefix)
-			_, err := b.Open(t.Context(), "q", quiet)
-			errs <- errors.Join(err, b.Close())
-		}()
+	pools := make([]*pgxpool.Pool, backends)
+	for i := range pools {
+		pools[i] = pool(t, testenv.SharedPostgres(t).URL())
 	}
-	for range backends {
-		if err := <-errs; err != nil {
-			t.Error(err)
+	where := []postgres.Option{fresh()}
+	for range 5 {
+		where = append(where, postgres.Schema(freshName()))
+	}
+	for _, there := range where {
+		errs := make(chan error)
+		for _, p := range pools {
+			go func() {
+				b := postgres.New(p, there)
+				_, err := b.Open(t.Context(), "q", quiet)
+				errs <- errors.Join(err, b.Close())
+			}()
+		}
+		for range backends {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

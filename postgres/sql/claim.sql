@@ -1,7 +1,10 @@
 -- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
--- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
+-- known), until the first end of a lease; attempts is 1 while the
+-- queue is paused, and first_push is where its scan began. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
 -- it gets the same messages, under a lease that begins now; while the queue is paused, under the lease that they have.
+-- It passes by those that a transaction holds, and gets no others: when none is left, seq is the time now, and the
+-- next claim has a token of its own.
 -- SKIP LOCKED waits where a message was changed while it looked, and is being changed again. A claim locks in the order of times and others in that
 -- of ids, so such a wait may be a deadlock: lock_timeout ends it first.
 CREATE OR REPLACE FUNCTION public.delayq_claim(
@@ -17,6 +20,7 @@ DECLARE
     next_due  bigint;
     taken     int := 0;
     back      bigint;
+    free      text[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause
     t := public.delayq_clock(p_now);
@@ -26,17 +30,17 @@ BEGIN
         paused := NULL;
     END IF;
     IF p_again THEN
-        PERFORM 1 FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.id FOR UPDATE;
+        WITH l AS MATERIALIZED (
+            SELECT m.id FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.id FOR UPDATE SKIP LOCKED
+        ) SELECT array_agg(l.id) INTO free FROM l;
         -- what was replaced meanwhile is another message, which may not be due
         UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
-        WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token AND m.attempts = 0;
+        WHERE m.queue = p_queue AND m.id = ANY (free) AND m.attempts = 0;
         RETURN QUERY UPDATE public.delayq_messages m SET at = CASE WHEN paused IS NULL THEN t + p_lease ELSE m.at END
-        WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token
+        WHERE m.queue = p_queue AND m.id = ANY (free) AND m.state + 0 = 1 AND m.at + 0 > t
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
-        IF FOUND THEN
-            RETURN QUERY SELECT NULL::text, t, t, NULL::int, t, NULL::bigint, NULL::bytea, NULL::bytea;
-            RETURN;
-        END IF;
+        RETURN QUERY SELECT NULL::text, t, t, NULL::int, t, NULL::bigint, NULL::bytea, NULL::bytea;
+        RETURN;
     END IF;
     IF p_floor < 0 THEN -- the scan of everything, once in a while
         PERFORM public.delayq_sweep(p_queue, t, 1000);
@@ -82,6 +86,6 @@ BEGIN
     ELSE
         next_due := paused;
     END IF;
-    RETURN QUERY SELECT NULL::text, t, next_due, NULL::int, lease_end, floor_at, NULL::bytea, NULL::bytea;
+    RETURN QUERY SELECT NULL::text, t, next_due, CASE WHEN paused IS NOT NULL THEN 1 END, lease_end, floor_at, NULL::bytea, NULL::bytea;
 END
 $$;

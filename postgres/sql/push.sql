@@ -12,6 +12,8 @@ DECLARE
 BEGIN
     now := t;
     FOR try IN 1..2 LOOP
+        outcomes := NULL; -- a variable keeps what the first try found, though its changes are rolled back
+        known := 0;
         BEGIN -- all calls lock in the order of ids: so what the first try has stored goes before the second
             IF try = 1 THEN
                 INSERT INTO public.delayq_messages (queue, id, state, at, seq, due, unique_until, headers, body)

@@ -1,0 +1,60 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/postgres"
+)
+
+// TestPushForgetsItsFirstTry pushes a message whose id is free once a window has ended, and one that
+// is in flight. While the push waits for a lock in its second try, the one in flight is acked. Both are
+// stored then, and neither is a duplicate.
+func TestPushForgetsItsFirstTry(t *testing.T) {
+	t.Parallel()
+	name := freshName()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, postgres.Prefix(name)))
+	ctx := t.Context()
+	none(t, q.Schedule(ctx, []backend.Message{{ID: "z"}}))
+	held, err := q.Receive(ctx, 1, time.Hour)
+	must(t, err)
+	none(t, q.Schedule(ctx, []backend.Message{{ID: "b", Delay: time.Hour, UniqueFor: time.Hour}}))
+	none(t, q.Cancel(ctx, []string{"b"}))
+	exec(t, p, "UPDATE "+name+"messages SET at = 1, unique_until = 1 WHERE id = 'b' AND state = 3") // it has ended
+
+	tx, err := p.Begin(ctx)
+	must(t, err)
+	defer func() { _ = tx.Rollback(ctx) }()
+	_, err = tx.Exec(ctx, "SELECT FROM "+name+"messages WHERE id = 'b' FOR UPDATE")
+	must(t, err)
+	pushed := make(chan []error, 1)
+	go func() {
+		pushed <- q.Schedule(ctx, []backend.Message{{ID: "b", Delay: time.Hour}, {ID: "z", Delay: time.Hour}})
+	}()
+	await(t, "a push that waits for the lock", func() bool {
+		var n int
+		must(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 AND wait_event_type = 'Lock'", "%"+name+"push%").Scan(&n))
+		return n > 0
+	})
+	none(t, q.Ack(ctx, []backend.Lease{held[0].Lease()}))
+	must(t, tx.Commit(ctx))
+
+	none(t, <-pushed)
+	infos, errs := q.Get(ctx, []string{"b", "z"})
+	none(t, errs)
+	for _, info := range infos {
+		if info.State != backend.StateScheduled {
+			t.Errorf("%s is %v, want %v", info.ID, info.State, backend.StateScheduled)
+		}
+	}
+	again := q.Schedule(ctx, []backend.Message{{ID: "z"}})
+	if again == nil || !errors.Is(again[0], backend.ErrDuplicate) {
+		t.Errorf("a push of the same id returns %v, want ErrDuplicate", again)
+	}
+	_, err = q.Purge(ctx)
+	must(t, err)
+}
