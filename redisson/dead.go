@@ -15,7 +15,8 @@ import (
 const deadFields = 3
 
 // ListDead is as in backend.Queue. The cursor is the last one's place in the order of deaths. A
-// body that the codec cannot read is the payload unchanged. A letter whose record is gone has an error.
+// body that the codec cannot read is the payload unchanged. A letter whose record is gone has an
+// error.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, false, deadFields, func(r []any) {

@@ -65,8 +65,8 @@ func TestUnreadablePayloadsInTheDestination(t *testing.T) {
 	p.empty()
 }
 
-// A dead letter whose record somebody has deleted or cut is listed with its problem, among the others,
-// and can be deleted.
+// A dead letter whose record somebody has deleted or cut is listed with its problem, among the
+// others, and can be deleted.
 func TestDeadLetterWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []redisson.Codec{redisson.Bytes, redisson.Envelope} {

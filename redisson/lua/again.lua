@@ -17,8 +17,8 @@ local function whereabouts(key, mark)
 end
 
 -- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script also 1, the
--- first try has done it, or 2, unknown. tells gives it by where the message is, or nil. Then the
--- first try has done it, unless the lease could have ended by itself.
+-- first try has done it, or 2, unknown. tells gives it by where the message is, or nil. Then,
+-- or where the message is nowhere, the first try has done it, unless the lease could have ended.
 local function lost(key, mark, tells)
   if not RETRY then
     return 0
