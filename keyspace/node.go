@@ -21,6 +21,8 @@ type node struct {
 	listener *listener
 	log      *slog.Logger
 	pubsub   *redis.PubSub
+	recheck  *time.Timer   // for the next check
+	again    time.Duration // how long the last check that the server did not reply to waited for the next
 
 	known func()        // closes the next
 	tried chan struct{} // closed when it is known whether events come
@@ -33,7 +35,7 @@ type node struct {
 func newNode(s server, l *listener, log *slog.Logger) *node {
 	tried := make(chan struct{})
 	return &node{
-		server: s, listener: l, log: log, pubsub: s.Subscribe(context.Background()),
+		server: s, listener: l, log: log, pubsub: s.Subscribe(context.Background()), recheck: time.NewTimer(checkEvery),
 		tried: tried, known: sync.OnceFunc(func() { close(tried) }),
 	}
 }
@@ -44,6 +46,10 @@ const (
 
 	// checkEvery is how often a server is asked whether it still notifies.
 	checkEvery = time.Minute
+
+	// checkAgain is how soon it is asked again after it has not replied, at first. Each further time
+	// takes twice as long: no event is handled while a check waits.
+	checkAgain = time.Second
 )
 
 var errUnconfirmed = errors.New("the server has not confirmed the subscription to expiries")
@@ -57,8 +63,7 @@ func (n *node) listen(ctx context.Context) {
 	defer unconfirmed.Stop()
 	_ = n.pubsub.Subscribe(ctx, expiries(n.server)) // the client's library tries again
 	events := queue.Events(n.pubsub)
-	check := time.NewTicker(checkEvery)
-	defer check.Stop()
+	defer n.recheck.Stop()
 	for {
 		select {
 		case e, open := <-events:
@@ -66,8 +71,8 @@ func (n *node) listen(ctx context.Context) {
 				return
 			}
 			n.handleEvent(ctx, e)
-		case <-check.C:
-			if n.confirmed() {
+		case <-n.recheck.C:
+			if n.confirmed() { // else the subscription will be followed by a check
 				n.check(ctx)
 			}
 		}
@@ -99,6 +104,17 @@ func (n *node) check(ctx context.Context) {
 	defer cancel()
 	_, err := call.Do(within, n.listener.calls, func(ctx context.Context) (any, error) { return nil, enable(ctx, n.server, n.listener.prefix) })
 	n.report(ctx, err)
+	n.recheck.Reset(n.untilNext(err))
+}
+
+// untilNext returns how long to wait after a check.
+func (n *node) untilNext(err error) time.Duration {
+	if err == nil || refused(err) {
+		n.again = 0
+		return checkEvery
+	}
+	n.again = min(max(2*n.again, checkAgain), checkEvery)
+	return n.again
 }
 
 func (n *node) confirmed() bool {

@@ -25,11 +25,11 @@ func merged(flags string) (string, bool) {
 	return all, all != flags
 }
 
-// enable makes the server tell of expiries. Where it may not, it finds out whether an operator has
-// done so.
+// enable makes the server tell of expiries. Where the server refuses that, it finds out whether an
+// operator has done so.
 func enable(ctx context.Context, s server, prefix string) error {
 	err := setFlags(ctx, s)
-	if err == nil || !refused(err) || probe(ctx, s, prefix) == nil {
+	if refused(err) && probe(ctx, s, prefix) == nil {
 		return nil
 	}
 	return err

@@ -1,7 +1,10 @@
 package keyspace_test
 
 import (
+	"errors"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,4 +149,31 @@ func TestServerThatComesLater(t *testing.T) {
 	s := sleep(t, client, q)
 	push(t, q, "m", 300*time.Millisecond)
 	s.woken(t, "m", time.Second+noise)
+}
+
+// A server whose reply to the check was lost may not tell of expiries: the backend reports it, and
+// checks again soon.
+func TestCheckIsLost(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "config" && broken.Load() {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return send()
+	}))
+	b := newBackend(t, client)
+	open(t, b, "q")
+	if err := b.Degraded(); !errors.Is(err, io.EOF) {
+		t.Errorf("degraded: %v", err)
+	}
+	broken.Store(false)
+	mended := time.Now()
+	await(t, "the next check", func() bool { return b.Degraded() == nil && strings.Contains(flags(t, client), "E") })
+	if took := time.Since(mended); took > 30*time.Second {
+		t.Errorf("the next check came after %v", took)
+	}
 }

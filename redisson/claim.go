@@ -22,10 +22,29 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	if err != nil {
 		return script.Claim{}, err
 	}
+	if c, paused := whilePaused(reply); paused {
+		return s.handOverPaused(ctx, c)
+	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
 		s.deadLetterUnreadable(ctx, bad)
 		c.Next = c.Now // there may be more
+	}
+	return c, err
+}
+
+// whilePaused reports whether a claim found the queue paused, which Java's workers do not know.
+func whilePaused(reply any) (c script.Claim, paused bool) {
+	c, r, _ := script.NewClaim(reply, claimHead)
+	return c, len(r) > claimHead && r[claimHead] == "PAUSED"
+}
+
+// handOverPaused hands due messages over to Java, since no worker of Go may have them, and adds its
+// next event to the one of the claim.
+func (s *store) handOverPaused(ctx context.Context, c script.Claim) (script.Claim, error) {
+	m, err := s.maintain(ctx)
+	if c.Next.IsZero() || !m.Next.IsZero() && m.Next.Before(c.Next) {
+		c.Next = m.Next
 	}
 	return c, err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"time"
 
@@ -16,24 +15,16 @@ import (
 const deadFields = 3
 
 // ListDead is as in backend.Queue. The cursor is the last one's place in the order of deaths. A
-// body that the codec cannot read is the payload unchanged.
+// body that the codec cannot read is the payload unchanged. A letter whose record is gone has an
+// error.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
-	var unread error
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, false, deadFields, func(r []any) {
 		key, _ := r[1].(string)
 		death, _ := r[2].(string)
-		l, err := s.letter(key, []byte(death))
-		if err != nil {
-			unread = err
-			return
-		}
-		ls = append(ls, l)
+		ls = append(ls, s.letter(key, 0, []byte(death)))
 	})
-	if err = errors.Join(err, unread); err != nil {
-		return nil, "", err
-	}
-	return ls, next, nil
+	return ls, next, err
 }
 
 // ListDeadIDs is as in backend.Queue.
@@ -41,9 +32,11 @@ func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	var ids []string
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, true, deadFields, func(r []any) {
 		key, _ := r[1].(string)
+		origin := int64(0)
 		if death, _ := r[2].(string); len(death) >= deathLen {
-			ids = append(ids, s.id(key, double([]byte(death[8:]))))
+			origin = double([]byte(death[8:]))
 		}
+		ids = append(ids, s.id(key, origin))
 	})
 	return ids, next, err
 }
@@ -52,28 +45,32 @@ func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 // (ms, a double) | length of the reason (4 bytes) | reason | member.
 const deathLen = 8 + 8 + 4 + 8 + 4
 
-func (s *store) letter(key string, death []byte) (l backend.DeadLetter, err error) {
+// unreadableReason is the reason of a dead letter whose record is gone or cut.
+const unreadableReason = "the record of the death is gone or unreadable; the body is all of it"
+
+// letter reads a dead letter as far as it is readable. Without a record the origin completes its id:
+// Redrive and DeleteDead go by the key alone.
+func (s *store) letter(key string, origin int64, death []byte) backend.DeadLetter {
+	l := backend.DeadLetter{ID: s.id(key, origin), State: backend.StateDead, Reason: unreadableReason}
 	if len(death) < deathLen || uint64(len(death)) < deathLen+uint64(binary.BigEndian.Uint32(death[28:])) {
-		return l, record.ErrCorrupt
+		l.Body, l.Err = death, record.ErrCorrupt
+		return l
 	}
 	reason := deathLen + int(binary.BigEndian.Uint32(death[28:]))
+	l.ID, l.Due, l.Died = s.id(key, double(death[8:])), parseDouble(death), parseDouble(death[20:])
+	l.Attempts, l.Reason = int(binary.BigEndian.Uint32(death[16:])), string(death[deathLen:reason])
 	m, err := ParseMember(death[reason:])
 	if err != nil {
-		return l, err
-	}
-	l = backend.DeadLetter{
-		ID:       s.id(key, double(death[8:])),
-		State:    backend.StateDead,
-		Due:      time.UnixMilli(double(death)).UTC(),
-		Attempts: int(binary.BigEndian.Uint32(death[16:])),
-		Died:     time.UnixMilli(double(death[20:])).UTC(),
-		Reason:   string(death[deathLen:reason]),
+		l.Body, l.Err = bytes.Clone(death[reason:]), err
+		return l
 	}
 	if l.Headers, l.Body, l.Err = s.open(m.Payload); l.Err != nil {
 		l.Body = bytes.Clone(m.Payload)
 	}
-	return l, nil
+	return l
 }
+
+func parseDouble(b []byte) time.Time { return time.UnixMilli(double(b)).UTC() }
 
 func double(b []byte) int64 { return int64(math.Float64frombits(binary.BigEndian.Uint64(b))) }
 

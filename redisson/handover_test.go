@@ -164,3 +164,28 @@ func TestReturnedMessageKeepsItsPlace(t *testing.T) {
 	}
 	p.empty()
 }
+
+// A pause holds back Go's workers, not Java's: what falls due is handed over, also where a worker of
+// Go waits, which gets messages again when the pause ends.
+func TestPausedQueueIsHandedOver(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	must(t, q.PauseAll(p.ctx, backend.Pause{For: time.Hour}))
+	got := make(chan string, 1)
+	go func() {
+		ds, err := q.Receive(p.ctx, 1, time.Minute)
+		got <- fmt.Sprint(bodies(ds), err)
+	}()
+	for _, delay := range []time.Duration{0, 20 * time.Millisecond} {
+		p.push(q, delay, "first")
+		p.push(q, delay+time.Millisecond, "second")
+		p.handed("first", "second")
+		p.pops("first", "second")
+	}
+	must(t, q.ResumeAll(p.ctx))
+	p.push(q, 0, "for Go")
+	if text := <-got; text != "[for Go] <nil>" {
+		t.Errorf("got %s", text)
+	}
+}

@@ -126,12 +126,7 @@ func (s *store) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, [
 func (s *store) show(m *backend.MessageInfo, id identity, payload, death string) {
 	m.ID = s.id(string(id.key), id.origin)
 	if m.State == backend.StateDead {
-		letter, err := s.letter(string(id.key), []byte(death))
-		if err != nil {
-			m.Body, m.Err = []byte(death), err
-			return
-		}
-		*m = letter
+		*m = s.letter(string(id.key), id.origin, []byte(death))
 		return
 	}
 	if m.Headers, m.Body, m.Err = s.open([]byte(payload)); m.Err != nil {

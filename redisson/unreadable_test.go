@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -61,5 +62,60 @@ func TestUnreadablePayloadsInTheDestination(t *testing.T) {
 		t.Fatalf("dead letters %+v, %v", ls, err)
 	}
 	must(t, q.DeleteDead(p.ctx, []string{ls[0].ID})...)
+	p.empty()
+}
+
+// A dead letter whose record somebody has deleted or cut is listed with its problem, among the
+// others, and can be deleted.
+func TestDeadLetterWithoutItsRecord(t *testing.T) {
+	t.Parallel()
+	for _, codec := range []redisson.Codec{redisson.Bytes, redisson.Envelope} {
+		for _, kept := range []int{0, 10} {
+			t.Run(fmt.Sprintf("envelopes=%t/%d bytes kept", codec == redisson.Envelope, kept), func(t *testing.T) {
+				t.Parallel()
+				p := setup(t)
+				q := p.store(p.backend(redisson.WithCodec(codec)))
+				for i := range 3 {
+					must(t, q.Schedule(p.ctx, []backend.Message{{ID: lettered(codec, i), Body: []byte("dead")}})...)
+					must(t, p.settle(q, "dead", p.lease(q))...)
+				}
+				keys, err := p.raw.ZRange(p.ctx, p.own("dead"), 0, -1).Result()
+				must(t, err)
+				p.cut(keys[1], kept)
+				p.listsCut(q)
+			})
+		}
+	}
+}
+
+// cut leaves so many bytes of a death's record.
+func (p *place) cut(key string, kept int) {
+	p.t.Helper()
+	record, err := p.raw.HGet(p.ctx, p.own("graves"), key).Result()
+	must(p.t, err)
+	if kept == 0 {
+		must(p.t, p.raw.HDel(p.ctx, p.own("graves"), key).Err())
+	} else {
+		must(p.t, p.raw.HSet(p.ctx, p.own("graves"), key, record[:kept]).Err())
+	}
+}
+
+// listsCut checks three dead letters, of which the second one's record was cut.
+func (p *place) listsCut(q redisson.Store) {
+	p.t.Helper()
+	ls, next, err := q.ListDead(p.ctx, "", 10)
+	if err != nil || len(ls) != 3 || next != "" {
+		p.t.Fatalf("dead letters %+v, %q, %v", ls, next, err)
+	}
+	for i, l := range ls {
+		if (l.Err != nil) != (i == 1) || i != 1 && string(l.Body) != "dead" || l.Reason == "" && i == 1 {
+			p.t.Errorf("letter %d is %+v", i, l)
+		}
+	}
+	ids, _, err := q.ListDeadIDs(p.ctx, "", 10)
+	if err != nil || len(ids) != 3 || ids[1] != ls[1].ID {
+		p.t.Fatalf("ids %q, %v", ids, err)
+	}
+	must(p.t, q.DeleteDead(p.ctx, ids)...)
 	p.empty()
 }

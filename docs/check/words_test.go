@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"redisson/store.go":                      {"graves"},
 	"redisson/types_test.go":                 {"graves"},
 	"redisson/stop_test.go":                  {"graves"},
+	"redisson/unreadable_test.go":            {"graves"},
 	"docs/redis.md":                          {"graves"},
 	"docs/redisson.md":                       {"graves"},
 	// beanstalkd calls a dead letter buried.

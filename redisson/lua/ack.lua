@@ -2,23 +2,30 @@
 -- unknown.
 local outcomes, done, seen, aliases = {}, {}, {}, {}
 
--- Whether it was the holder's to the end: not when Java has had it.
+-- Whether it was the holder's to the end: not when Java has had it. Then the lease stays until its
+-- end, so that a repeated script finds it too.
 local function mine(v)
   return ENVELOPE or redis.call('ZREM', TIMES, string.sub(v, member_at(v))) == 1
+end
+
+-- The first try would have deleted the message. One with an id of its pusher's may have been pushed
+-- again since.
+local function tells(where, _, before)
+  return (before or where == 'D' or not ENVELOPE) and 0 or nil
 end
 
 local function ack(key, v, mark)
   local was_mine = false
   if v and not seen[key] and string.sub(v, 1, STAMP) == mark and in_force(key) then
     seen[key] = true
-    done[#done + 1] = key
     was_mine = mine(v)
-    if member_at(v) > 49 then
+    done[#done + 1] = was_mine and key or nil
+    if was_mine and member_at(v) > 49 then
       local msg = held(key, v)
       aliases[#aliases + 1] = string.sub(msg.member, 1, msg.n) -- its prefix
     end
   end
-  outcomes[#outcomes + 1] = was_mine and 1 or lost(mark)
+  outcomes[#outcomes + 1] = was_mine and 1 or lost(key, mark, tells)
 end
 
 -- Reads some of the messages, from an argument on: more each time, but few large ones.

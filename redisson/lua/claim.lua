@@ -2,7 +2,8 @@
 -- Returns the time in us, the next event in ms, and for each message its entry of HELD. A repeated
 -- claim returns the messages that its first try leased. Items of DEST are taken too: they may have
 -- come from Java. While the queue is paused it leases none, and what is due is no event before the end
--- of the pause.
+-- of the pause. Then it returns PAUSED in place of messages, where these are to be handed over to
+-- Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {NOW_US, -1}
 
@@ -191,6 +192,7 @@ if not leased_before then
   end
   if paused then
     out[2] = math.min(resumes or ends or -1, ends or resumes or -1)
+    out[3] = not ENVELOPE and 'PAUSED' or nil
     return out
   end
   local due = reader(not ENVELOPE)

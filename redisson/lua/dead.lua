@@ -2,6 +2,12 @@
 -- lease is lost, 2 unknown. GRAVES has due time, origin, attempts, time of death, length of the
 -- reason, reason, member.
 local outcomes, bytes = {}, 0
+
+-- One that was redriven may have been made a dead letter by the first try.
+local function tells(where, _, before)
+  return where == 'D' and 1 or before and 0 or 2
+end
+
 for i = FIRST, #ARGV, 3 do
   if stops(outcomes, 4 * bytes) then
     break
@@ -16,6 +22,6 @@ for i = FIRST, #ARGV, 3 do
     end_lease(msg)
   end
   bytes = msg and #msg.member or 0
-  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
+  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i], ARGV[i + 1], tells)
 end
 return outcomes

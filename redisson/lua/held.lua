@@ -48,12 +48,3 @@ local function given(key, mark)
   local v = redis.call('HGET', HELD, key)
   return v and string.sub(v, 1, STAMP) == mark and in_force(key) and v or nil
 end
-
--- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the
--- first try has done it, since the lease could not have ended by itself, or 2, unknown.
-local function lost(mark)
-  if not RETRY then
-    return 0
-  end
-  return NOW < first_end(mark) and 1 or 2
-end

@@ -17,7 +17,11 @@ for i = FIRST, #ARGV, 4 do
     earliest = math.min(earliest or due, due)
   end
   bytes = msg and #msg.member or 0
-  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
+  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i], ARGV[i + 1], function(where, due)
+    -- A lease that ended by itself makes it due at once too.
+    local at_once = ARGV[i + 2] == '0' or ARGV[i + 3] == '1'
+    return (where ~= 'W' or due <= NOW and not at_once) and 2 or nil
+  end)
 end
 
 -- Messages that are put back go to the head of INDEX, the last one first, so that they keep their

@@ -80,7 +80,7 @@ func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (a
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err
 	}
-	if err := r.Client.ScriptLoad(ctx, sc.text).Err(); err != nil {
+	if err := r.load(ctx, sc); err != nil {
 		return nil, &notLoaded{err}
 	}
 	reply, err = r.eval(ctx, "evalsha", sc.sha, first, args)
@@ -88,6 +88,20 @@ func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (a
 		return reply, err
 	}
 	return r.eval(ctx, "eval", sc.text, first, args) // it was forgotten in between
+}
+
+// load loads a script on the server that has the keys. A Cluster's client would load it on every
+// node, and wait for those that do not reply.
+func (r *Runner) load(ctx context.Context, sc *Script) error {
+	c, ok := r.Client.(*redis.ClusterClient)
+	if !ok {
+		return r.Client.ScriptLoad(ctx, sc.text).Err()
+	}
+	master, err := c.MasterForKey(ctx, r.Keys[0])
+	if err != nil {
+		return err
+	}
+	return master.ScriptLoad(ctx, sc.text).Err()
 }
 
 // notLoaded is the error of a script that the server does not have, and so has not executed.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // count counts the executions of a script, and returns whether this one knew that it was a
@@ -176,6 +178,28 @@ func TestServerForgetsScripts(t *testing.T) {
 	}
 	if n := executed(t, r); n != 2 {
 		t.Errorf("executed %d times", n)
+	}
+}
+
+// A Cluster's master that has forgotten its scripts executes them again at once while another one is
+// silent, long before a connection to that one would time out.
+func TestServerForgetsScriptsWhileAnotherIsSilent(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.RedisCluster(t, testenv.Directive("cluster-require-full-coverage", "no"))
+	client := cluster.Client(t)
+	r := &script.Runner{Client: client, Keys: []string{"script:" + t.Name()}}
+	if reply, err := r.Run(t.Context(), count); reply != int64(0) || err != nil {
+		t.Fatalf("got %v, %v", reply, err)
+	}
+	master, err := client.MasterForKey(t.Context(), r.Keys[0])
+	redistest.Must(t, err)
+	redistest.Must(t, master.ScriptFlush(t.Context()).Err())
+	other := slices.IndexFunc(cluster.Addrs(), func(addr string) bool { return addr != master.Options().Addr })
+	cluster.Nodes()[other].Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), client.Options().ReadTimeout/2)
+	defer cancel()
+	if reply, err := r.Run(ctx, count); reply != int64(0) || err != nil {
+		t.Errorf("got %v, %v", reply, err)
 	}
 }
 

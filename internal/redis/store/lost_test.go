@@ -141,6 +141,55 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 	b.empty()
 }
 
+// A message that comes back because its lease has ended has spent an attempt. A worker that wanted to
+// give it back untouched, and whose call did not arrive in time, is not told that it did.
+func TestUntouchedNackIsLostAndTheLease(t *testing.T) {
+	t.Parallel()
+	for name, leased := range map[string]func(*bench) backend.Delivery{
+		"first lease": func(b *bench) backend.Delivery { return b.next(b.Claim, time.Millisecond, "a") },
+		"given back before": func(b *bench) backend.Delivery {
+			d := b.next(b.Claim, time.Minute, "a")
+			b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}}))
+			return b.next(b.Claim, time.Millisecond, "a")
+		},
+		"shortened": func(b *bench) backend.Delivery {
+			d := b.next(b.Claim, time.Minute, "a")
+			_, errs := b.Extend(b.ctx, []backend.Lease{d.Lease()}, time.Millisecond)
+			b.all(errs)
+			return d
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			l := leased(b)
+			lost := b.faulty(&redistest.Fault{At: "evalsha", Unsent: true, Before: func() {
+				await(t, "the end of the lease", func() bool {
+					_, _, err := b.Peek(b.ctx, "", 1)
+					must(t, err)
+					return b.raw.ZCard(b.ctx, b.key("leases")).Val() == 0
+				})
+			}})
+			b.unknown(lost.Nack(b.ctx, []backend.Return{{Lease: l.Lease(), Untouched: true}}))
+		})
+	}
+}
+
+// One whose lease could not have ended by itself was given back by the first try.
+func TestUntouchedNackLosesItsReply(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	for range 2 {
+		l := b.next(b.Claim, time.Minute, "a")
+		if l.Attempt != 1 {
+			t.Errorf("attempt %d", l.Attempt)
+		}
+		b.all(b.losing(b.nothingMeanwhile).Nack(b.ctx, []backend.Return{{Lease: l.Lease(), Untouched: true}}))
+	}
+}
+
 // A message that a first try moved, and a worker took since, is neither in flight nor gone for a
 // caller who would believe that nothing was moved.
 func TestRescheduleLosesItsReplyAndTheMessage(t *testing.T) {

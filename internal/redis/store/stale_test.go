@@ -90,6 +90,27 @@ func TestLoserDiesBeforeCleaningUp(t *testing.T) {
 	}
 }
 
+// TestStaleEntryEndsNoLaterLease puts a message back that a mover had when a bid for it lost. The
+// entry that the bid left does not end the lease of the next worker that wins without a script.
+func TestStaleEntryEndsNoLaterLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	f := &redistest.Fault{At: "multi", Before: func() { stale["moved"].meanwhile(b) }}
+	if c, err := b.faulty(f).Arbitrate(b.ctx, 10, time.Minute, "loser"); err != nil || len(c.Deliveries) != 0 {
+		t.Fatalf("the loser got %+v, %v", c, err)
+	}
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "earlier", Due: time.Unix(0, 0)}}))
+	if ds := b.claimOf(b.Claim, 1); len(ds) != 1 || ds[0].ID != "earlier" { // after a look that puts the other one back
+		t.Fatalf("got %+v", ds)
+	}
+	d := b.next(b.Arbitrate, time.Hour, "a")
+	ends, err := b.raw.ZRangeWithScores(b.ctx, b.key("leases"), -1, -1).Result()
+	if err != nil || len(ends) != 1 || int64(ends[0].Score) != d.Until.UnixMilli() {
+		t.Errorf("the lease is to end at %d, and the last end is %v, %v", d.Until.UnixMilli(), ends, err)
+	}
+}
+
 // comes checks that the message comes with its attempt, and acks it. Where a mover had it, the end
 // of the stale entry may count as one more.
 func (b *bench) comes(way claimer, attempt int, moved bool) {

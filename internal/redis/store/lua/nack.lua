@@ -2,19 +2,36 @@
 -- headers. One that was replaced in flight waits as the new one says. Returns 1 done, 0 the lease is lost, 2 unknown: it was lost or the first try has done
 -- it. Of messages with new headers it may return outcomes for the first only.
 
+-- When the message is due that has come back once since a lease, or nil.
+local function due_back(m)
+  local due = redis.call('ZSCORE', DUE, member(seq_of(m), gen_of(m) + 1, id_of(m)))
+  return due and tonumber(due)
+end
+
+-- Whether the first end of a lease is still to come.
+local function ahead(first)
+  local left = (struct.unpack('>I4', first) - NOW) % 4294967296
+  return left > 0 and left < 2147483648
+end
+
 -- Whether the first try gave the message back. The end of the lease would have made it due at once.
 local function done_before(m, delay)
-  local back = member(seq_of(m), gen_of(m) + 1, id_of(m))
-  local due = redis.call('ZSCORE', DUE, back)
-  return due and (delay == 0 or tonumber(due) > NOW)
+  local due = due_back(m)
+  return due and (delay == 0 or due > NOW)
+end
+
+-- Whether the first try gave the message back untouched. It was counted then; but so were earlier
+-- ones, and the lease may have ended since.
+local function spared_before(m, first)
+  local _, untouched = gens(id_of(m))
+  return untouched > 0 and ahead(first) and due_back(m)
 end
 
 -- Whether the first try gave back a message that has been replaced, in flight or since. The lease has
 -- not ended in time.
 local function replaced_before(m, first)
   local now = current(id_of(m))
-  local ahead = (struct.unpack('>I4', first) - NOW) % 4294967296
-  return now and gen_of(now) == gen_of(m) + 1 and seq_of(now) ~= seq_of(m) and ahead > 0 and ahead < 2147483648
+  return now and gen_of(now) == gen_of(m) + 1 and seq_of(now) ~= seq_of(m) and ahead(first)
 end
 
 -- New headers of a place, or nil.
@@ -55,7 +72,8 @@ for i, m in ipairs(ms) do
     headers[m] = not seq and headers_at(i) or nil
     outcomes[i] = 1
   elseif RETRY then
-    outcomes[i] = (done_before(m, unseen and 0 or delay) or replaced_before(m, firsts[i])) and 1 or 2
+    local done = unseen and spared_before(m, firsts[i]) or not unseen and done_before(m, delay)
+    outcomes[i] = (done or replaced_before(m, firsts[i])) and 1 or 2
   else
     outcomes[i] = 0
   end

@@ -11,6 +11,7 @@ local function merge_ready()
   -- of memory lets additions pass.
   redis.call('LTRIM', READY, 0, -1)
   redis.call('HDEL', HELD, '')
+  redis.call('ZREM', LEASES, '')
   repeat
     local ms, entries, back = redis.call('LRANGE', READY, 0, 999), {}, {}
     for i, v in ipairs(on('HMGET', HELD, ms) or {}) do
@@ -20,7 +21,8 @@ local function merge_ready()
       end
     end
     on('ZADD', DUE, entries)
-    on('HDEL', HELD, back) -- first: with an entry that says READY a claim without a script would hold no lease
+    on('ZREM', LEASES, back) -- what claims without a script left that lost: it would be the end of the next one's lease
+    on('HDEL', HELD, back) -- before LTRIM: with an entry that says READY a claim without a script would hold no lease
     redis.call('LTRIM', READY, #ms, -1)
   until #ms < 1000
 end
