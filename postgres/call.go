@@ -156,7 +156,7 @@ func pastLimit(within time.Duration, err error) error {
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &notSent):
-		return unsent{fmt.Errorf("no connection of the pool within %v: let it have more, or look whether the server answers", within)}
+		return unsent{fmt.Errorf("no connection of the pool within %v: let it have more, or look whether the server replies", within)}
 	default:
 		return fmt.Errorf("no reply within %v: %s", within, err.Error())
 	}

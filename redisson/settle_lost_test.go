@@ -139,7 +139,9 @@ func givenBack(p *place, others redisson.Store) {
 	must(p.t, p.settle(others, "nack", p.lease(others))...)
 }
 
-func deadByOther(p *place, others redisson.Store) { must(p.t, p.settle(others, "dead", p.lease(others))...) }
+func deadByOther(p *place, others redisson.Store) {
+	must(p.t, p.settle(others, "dead", p.lease(others))...)
+}
 
 func deletedByJava(p *place, _ redisson.Store) { must(p.t, p.raw.Del(p.ctx, p.times()).Err()) }
 
