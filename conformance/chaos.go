@@ -110,30 +110,18 @@ func (t *testRun) takeSome(dice *rand.Rand, lease time.Duration) error {
 // look makes a call that changes nothing in one round of two. Broken off, it must not spoil later
 // calls.
 func (t *testRun) look(dice *rand.Rand) error {
-	look := func(ctx context.Context) (err error) {
-		_, err = t.q.Stats(ctx)
+	what := dice.IntN(6)
+	return t.brokenOff(dice, func(ctx context.Context) (err error) {
+		switch {
+		case what == 0 && t.has(backend.Counting):
+			_, err = t.q.Stats(ctx)
+		case what == 1 && t.has(backend.Peeking):
+			_, _, err = t.q.Peek(ctx, "", 10)
+		case what == 2 && t.has(backend.Redriving):
+			_, _, err = t.q.ListDead(ctx, "", 10)
+		}
 		return err
-	}
-	switch dice.IntN(6) {
-	case 0:
-	case 1:
-		if t.has(backend.Peeking) {
-			look = func(ctx context.Context) (err error) {
-				_, _, err = t.q.Peek(ctx, "", 10)
-				return err
-			}
-		}
-	case 2:
-		if t.has(backend.Redriving) {
-			look = func(ctx context.Context) (err error) {
-				_, _, err = t.q.ListDead(ctx, "", 10)
-				return err
-			}
-		}
-	default:
-		return nil
-	}
-	return t.brokenOff(dice, look)
+	})
 }
 
 // drain receives and acknowledges the remaining messages, until Stats twice counts none: a call that

@@ -47,3 +47,32 @@ func TestEmptyStoresAreForgotten(t *testing.T) {
 		t.Error("the queue whose id is free again is left")
 	}
 }
+
+// TestPushWhileTheLastHandleCloses pushes through a handle that closes. A push without an error is
+// in the queue of the next handle.
+func TestPushWhileTheLastHandleCloses(t *testing.T) {
+	b, ctx := New(), context.Background()
+	open := func() *queue {
+		q, err := b.Open(ctx, "q", backend.Options{})
+		must(t, err)
+		return q.(*queue)
+	}
+	stored := 0
+	for i := range 5000 {
+		q, pushed := open(), make(chan error, 1)
+		id := fmt.Sprint(i)
+		go func() { pushed <- push(q, id, time.Hour) }()
+		if i%2 == 0 {
+			time.Sleep(time.Microsecond) // else Close is nearly always first
+		}
+		must(t, q.Close())
+		if <-pushed != nil {
+			continue
+		}
+		stored++
+		next := open()
+		mustAll(t, next.Cancel(ctx, []string{id}))
+		must(t, next.Close())
+	}
+	t.Logf("%d of 5000 pushes came before Close", stored)
+}

@@ -46,12 +46,23 @@ func (q *queue) check(ctx context.Context) error {
 	}
 }
 
+// begin enters the store for a call. Close takes the lock too, and then the store may be forgotten:
+// a call that returns without an error was before that.
+func (q *queue) begin(ctx context.Context) (now int64, err error) {
+	now = q.enter()
+	if err := q.check(ctx); err != nil {
+		q.mu.Unlock()
+		return 0, err
+	}
+	return now, nil
+}
+
 // each calls do for each of n messages under one lock, and then wakes sleepers.
 func (q *queue) each(ctx context.Context, n int, do func(i int, now int64) error) []error {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return backend.FailAll(n, err)
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	errs := backend.Each(n, func(i int) error { return do(i, now) })
 	q.rouseLocked(now)
@@ -194,10 +205,10 @@ func (q *queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 }
 
 func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return backend.Stats{}, err
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	st := q.due.survey(now)
 	st.InFlight, st.Dead = int64(q.leases.len()), int64(q.dead.len())
@@ -222,19 +233,18 @@ func (q *queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, [
 }
 
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return nil, "", err
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	return q.peekLocked(now, cursor, limit)
 }
 
 func (q *queue) Purge(ctx context.Context) (int64, error) {
-	if err := q.check(ctx); err != nil {
+	if _, err := q.begin(ctx); err != nil {
 		return 0, err
 	}
-	q.enter()
 	defer q.mu.Unlock()
 	n := int64(q.nodes.live)
 	q.emptyLocked()
@@ -255,10 +265,10 @@ func (q *queue) ResumeAll(ctx context.Context) error {
 }
 
 func (q *queue) pauseUntil(ctx context.Context, end func(now int64) int64) error {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return err
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	q.paused = end(now)
 	q.rouseLocked(now)
@@ -266,19 +276,18 @@ func (q *queue) pauseUntil(ctx context.Context, end func(now int64) int64) error
 }
 
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return nil, "", err
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	return pageOfDead(q.store, cursor, limit, func(l letter) backend.DeadLetter { return q.infoLocked(l.slot, now) })
 }
 
 func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	if err := q.check(ctx); err != nil {
+	if _, err := q.begin(ctx); err != nil {
 		return nil, "", err
 	}
-	q.enter()
 	defer q.mu.Unlock()
 	return pageOfDead(q.store, cursor, limit, q.idLocked)
 }
@@ -295,10 +304,10 @@ func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 
 // TrimDead deletes as many as can be had while other calls wait for no more than a moment.
 func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
-	if err := q.check(ctx); err != nil {
+	now, err := q.begin(ctx)
+	if err != nil {
 		return 0, false, err
 	}
-	now := q.enter()
 	defer q.mu.Unlock()
 	gone := q.dead.notKept(r, now, mostTrimmed)
 	for _, slot := range gone {

@@ -162,6 +162,7 @@ func TestPauseKeepsItsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.listener.close() // it would wake the queue once it listens
 	m := q.(*handle.Queue).Messages.(*messages)
 	claim := func() []backend.Delivery {
 		t.Helper()
@@ -189,7 +190,10 @@ func TestPauseKeepsItsMessages(t *testing.T) {
 				t.Fatalf("a paused queue hands out %v", ds)
 			}
 		}
-		if m.scan.due == all {
+		m.scan.mu.Lock()
+		due := m.scan.due
+		m.scan.mu.Unlock()
+		if due == all {
 			t.Error("each look at a paused queue is one at everything")
 		}
 		if _, err := p.Exec(t.Context(), "UPDATE pause_keeps_queues SET paused_until = 1"); err != nil { // it ends by its time

@@ -40,13 +40,17 @@ func whilePaused(reply any) (c script.Claim, paused bool) {
 }
 
 // handOverPaused hands due messages over to Java, since no worker of Go may have them, and adds its
-// next event to the one of the claim.
+// next event to the one of the claim. The claim itself has not failed if that fails.
 func (s *store) handOverPaused(ctx context.Context, c script.Claim) (script.Claim, error) {
 	m, err := s.maintain(ctx)
+	if err != nil {
+		s.Log.WarnContext(ctx, "delayq: handing messages over to Java failed; trying again", "err", err)
+		return c, nil
+	}
 	if c.Next.IsZero() || !m.Next.IsZero() && m.Next.Before(c.Next) {
 		c.Next = m.Next
 	}
-	return c, err
+	return c, nil
 }
 
 // claimHead is the number of values before the messages in a claim's reply: the time and the next

@@ -49,7 +49,7 @@ const deathLen = 8 + 8 + 4 + 8 + 4
 const unreadableReason = "the record of the death is gone or unreadable; the body is all of it"
 
 // letter reads a dead letter as far as it is readable. Without a record the origin completes its id:
-// Redrive and DeleteDead go by the key alone.
+// DeleteDead goes by the key alone, and Redrive does not find it.
 func (s *store) letter(key string, origin int64, death []byte) backend.DeadLetter {
 	l := backend.DeadLetter{ID: s.id(key, origin), State: backend.StateDead, Reason: unreadableReason}
 	if len(death) < deathLen || uint64(len(death)) < deathLen+uint64(binary.BigEndian.Uint32(death[28:])) {

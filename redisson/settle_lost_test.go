@@ -28,16 +28,20 @@ func TestSettlementIsLostAndTheLease(t *testing.T) {
 		return &redistest.Fault{At: "evalsha", Unsent: true, Before: meanwhile}
 	}
 	for _, codec := range []redisson.Codec{redisson.Bytes, redisson.Envelope} {
+		acked := backend.ErrLeaseLost
+		if codec == redisson.Envelope { // the first try may have done it, and the id may have been pushed again
+			acked = backend.ErrOutcomeUnknown
+		}
 		for _, s := range []settling{
 			{"ended", "ack", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
 			{"ended", "dead", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
 			{"ended", "nack", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
-			{"leased again", "ack", codec, time.Millisecond, leasedAgain, backend.ErrLeaseLost},
-			{"leased again", "dead", codec, time.Millisecond, leasedAgain, backend.ErrLeaseLost},
+			{"leased again", "ack", codec, time.Millisecond, leasedAgain, acked},
+			{"leased again", "dead", codec, time.Millisecond, leasedAgain, backend.ErrOutcomeUnknown},
 			{"leased again", "nack", codec, time.Millisecond, leasedAgain, backend.ErrOutcomeUnknown}, // as if it had been done
-			{"given back", "ack", codec, time.Millisecond, givenBack, backend.ErrLeaseLost},
-			{"given back", "dead", codec, time.Millisecond, givenBack, backend.ErrLeaseLost},
-			{"dead", "ack", codec, time.Millisecond, deadByOther, backend.ErrLeaseLost},
+			{"given back", "ack", codec, time.Millisecond, givenBack, acked},
+			{"given back", "dead", codec, time.Millisecond, givenBack, backend.ErrOutcomeUnknown},
+			{"dead", "ack", codec, time.Millisecond, deadByOther, acked},
 			{"dead", "dead", codec, time.Millisecond, deadByOther, nil},
 		} {
 			s.run(t, unsent)
@@ -56,9 +60,11 @@ func TestSettlementLosesItsReply(t *testing.T) {
 	for _, s := range []settling{
 		{"pushed again", "ack", redisson.Envelope, time.Hour, pushedAgain, nil},
 		{"pushed and leased again", "ack", redisson.Envelope, time.Hour, leasedAnew, nil},
+		{"pushed again and given back", "ack", redisson.Envelope, time.Hour, givenBackAnew, backend.ErrOutcomeUnknown},
 		{"redriven", "dead", redisson.Bytes, time.Hour, revived, backend.ErrOutcomeUnknown},
 		{"redriven", "dead", redisson.Envelope, time.Hour, revived, backend.ErrOutcomeUnknown},
 		{"redriven and leased", "dead", redisson.Bytes, time.Hour, revivedAndLeased, backend.ErrOutcomeUnknown},
+		{"redriven and given back", "dead", redisson.Bytes, time.Hour, revivedAndGivenBack, backend.ErrOutcomeUnknown},
 		{"nothing", "nack", redisson.Bytes, time.Hour, nothing, nil},
 		{"leased again", "nack", redisson.Bytes, time.Hour, leasedAgain, backend.ErrOutcomeUnknown},
 	} {
@@ -161,4 +167,14 @@ func revived(p *place, others redisson.Store) {
 func revivedAndLeased(p *place, others redisson.Store) {
 	revived(p, others)
 	p.lease(others)
+}
+
+func givenBackAnew(p *place, others redisson.Store) {
+	pushedAgain(p, others)
+	givenBack(p, others)
+}
+
+func revivedAndGivenBack(p *place, others redisson.Store) {
+	revived(p, others)
+	givenBack(p, others)
 }

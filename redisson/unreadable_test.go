@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func TestUnreadablePayloadsInTheDestination(t *testing.T) {
 }
 
 // A dead letter whose record somebody has deleted or cut is listed with its problem, among the
-// others, and can be deleted.
+// others, and can be deleted. The others can be redriven.
 func TestDeadLetterWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []redisson.Codec{redisson.Bytes, redisson.Envelope} {
@@ -116,6 +117,13 @@ func (p *place) listsCut(q redisson.Store) {
 	if err != nil || len(ids) != 3 || ids[1] != ls[1].ID {
 		p.t.Fatalf("ids %q, %v", ids, err)
 	}
-	must(p.t, q.DeleteDead(p.ctx, ids)...)
+	errs := q.Redrive(p.ctx, ids)
+	if errs[0] != nil || !errors.Is(errs[1], backend.ErrNotFound) || errs[2] != nil {
+		p.t.Fatalf("redriving: %v", errs)
+	}
+	must(p.t, q.DeleteDead(p.ctx, ids[1:2])...)
+	for range 2 {
+		must(p.t, p.settle(q, "ack", p.lease(q))...)
+	}
 	p.empty()
 }

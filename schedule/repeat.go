@@ -132,6 +132,7 @@ func (r *repetition) apply(opts []delayq.PushOption) error {
 func (r *repetition) run(ctx context.Context) error {
 	last := r.now()
 	for ctx.Err() == nil {
+		began := r.now()
 		next, err := r.after(last)
 		if err != nil {
 			return err
@@ -140,16 +141,17 @@ func (r *repetition) run(ctx context.Context) error {
 			r.host.Log.Warn("delayq: the schedule has no further occurrence; the repetition ends", "repeat", r.name, "last", last)
 			return nil
 		}
-		if r.sleep(ctx, next.Add(-r.horizon)) {
-			err = r.push(ctx, next)
-			r.sleep(ctx, next)
-			last = next
+		if r.sleep(ctx, began, next.Add(-r.horizon)) {
+			err = r.push(ctx, began, next)
 		}
 		switch {
 		case errors.Is(err, delayq.ErrClosed):
 			return nil
 		case err != nil:
 			return err
+		}
+		if r.sleep(ctx, began, next) {
+			last = next
 		}
 		last = earlier(last, r.now())
 	}
@@ -182,8 +184,9 @@ func (r *repetition) after(last time.Time) (time.Time, error) {
 	return next, valid.Message(&m, r.host.Traits)
 }
 
-// push pushes an occurrence, unless it is there, and tries again until its time has passed.
-func (r *repetition) push(ctx context.Context, due time.Time) error {
+// push pushes an occurrence, unless it is there, and tries again until its time has passed, or the
+// clock was set back before began.
+func (r *repetition) push(ctx context.Context, began, due time.Time) error {
 	for failures := 1; ; failures++ {
 		_, err := r.queue.Push(ctx, nil, func(m *delayq.Message) error {
 			*m = r.at(due, r.host.Clock.Now())
@@ -201,7 +204,9 @@ func (r *repetition) push(ctx context.Context, due time.Time) error {
 			return nil
 		}
 		r.host.Log.Warn("delayq: pushing an occurrence failed; trying again", "repeat", r.name, "due", due, "err", err, "failures", failures)
-		r.sleep(ctx, retry)
+		if !r.sleep(ctx, began, retry) {
+			return nil
+		}
 	}
 }
 
@@ -216,16 +221,16 @@ func (r *repetition) at(due, now time.Time) delayq.Message {
 }
 
 // sleep waits until a time of the queue's clock. It returns false when ctx ends first, or when the
-// clock was set back: until may be too late then.
-func (r *repetition) sleep(ctx context.Context, until time.Time) bool {
-	for began := r.now(); ctx.Err() == nil; {
+// clock was set back, to before began: until may be too late then.
+func (r *repetition) sleep(ctx context.Context, began, until time.Time) bool {
+	for ctx.Err() == nil {
 		now := r.now()
-		if !now.Before(until) {
-			return true
-		}
 		if back := began.Sub(now); back > 0 {
 			r.host.Log.Info("delayq: the clock was set back", "repeat", r.name, "by", back)
 			return false
+		}
+		if !now.Before(until) {
+			return true
 		}
 		left := until.Sub(now)
 		backend.SleepUntil(r.host.Clock, now.Add(min(left, max(minNap, left/napShare))), ctx.Done())

@@ -249,6 +249,61 @@ func TestRepeatAfterTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+// A store that fails for a while is down when the clock is set back.
+type downUntil struct {
+	backend.Backend
+	up time.Time
+}
+
+func (d downUntil) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := d.Backend.Open(ctx, name, o)
+	return downQueue{q, d.up}, err
+}
+
+type downQueue struct {
+	backend.Queue
+	up time.Time
+}
+
+func (d downQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	if time.Now().Before(d.up) {
+		return backend.FailAll(len(ms), backend.ErrUnavailable)
+	}
+	return d.Queue.Schedule(ctx, ms)
+}
+
+// The clock is set back while the store is down. No occurrence after that is missing.
+func TestRepeatAfterTheClockIsSetBackDuringAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, s := newFleet(t), schedule.Every(time.Hour)
+		clock := settable{clockwork.NewRealClock(), new(atomic.Int64)}
+		clock.ahead.Store(int64(2 * time.Hour))
+		q := f.handle(delayq.WithBackend(downUntil{ownClock{f.store}, time.Now().Add(2 * time.Minute)}), delayq.WithClock(clock))
+		f.repeat(q, "report", s)
+		f.consume(q)
+		time.Sleep(90 * time.Second)
+		clock.ahead.Store(0)
+		f.runFor(24 * time.Hour)
+		f.wantIDs("report", s, f.began.Add(24*time.Hour))
+	})
+}
+
+// A push that fails for good ends Repeat at once.
+func TestRepeatEndsWithItsPush(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := memory.New()
+		q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b), delayq.WithLogger(silent))
+		must(t, err)
+		began := time.Now()
+		must(t, b.Close())
+		must(t, schedule.Repeat(t.Context(), q, "report", schedule.Every(24*time.Hour), nil))
+		if took := time.Since(began); took > 0 {
+			t.Errorf("Repeat ended after %v", took)
+		}
+		must(t, q.Close())
+	})
+}
+
 func TestRepeatOnAFakeClock(t *testing.T) {
 	t.Parallel()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 30, 0, 0, time.UTC))

@@ -9,9 +9,12 @@ local function mine(v)
 end
 
 -- The first try would have deleted the message. One with an id of its pusher's may have been pushed
--- again since.
+-- again since, and may be anywhere by now.
 local function tells(where, _, before)
-  return (before or where == 'D' or not ENVELOPE) and 0 or nil
+  if ENVELOPE then
+    return (before or where == 'D') and 2 or nil
+  end
+  return 0
 end
 
 local function ack(key, v, mark)

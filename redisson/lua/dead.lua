@@ -3,9 +3,9 @@
 -- reason, reason, member.
 local outcomes, bytes = {}, 0
 
--- One that was redriven may have been made a dead letter by the first try.
-local function tells(where, _, before)
-  return where == 'D' and 1 or before and 0 or 2
+-- One that is no dead letter may have been redriven after the first try.
+local function tells(where)
+  return where == 'D' and 1 or 2
 end
 
 for i = FIRST, #ARGV, 3 do
