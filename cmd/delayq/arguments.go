@@ -17,6 +17,7 @@ import (
 // alone, and of text it replaces bytes that are not UTF-8, without an error.
 var argumentReaders = []kong.Option{
 	kong.KindMapper(reflect.String, reading(func(text string) (string, error) { return text, nil })),
+	kong.TypeMapper(reflect.TypeFor[text](), reading(readText)),
 	kong.TypeMapper(reflect.TypeFor[time.Duration](), reading(human.Duration)),
 	kong.TypeMapper(reflect.TypeFor[*time.Time](), reading(func(text string) (time.Time, error) { return human.Time(text, time.Now()) })),
 }

@@ -171,7 +171,7 @@ func TestServeWrongUsage(t *testing.T) {
 		"--webhook=a=http://x --webhook-secret-file=" + blank: "expected a secret on each line",
 		"--webhook=a=http://x --webhook-secret-file=":         "--webhook-secret-file: open : no such file",
 		"--webhook-secret-file=" + bad:                        "needs --webhook or --webhook-allow",
-		"--tokens=":                                           "--tokens: allowed is a text that is not empty",
+		"--tokens=":                                           `--tokens: "": allowed is a text that is not empty`,
 		"--tls-cert= --tls-key=":                              "allowed is a text that is not empty",
 	} {
 		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)

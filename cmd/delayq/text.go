@@ -6,10 +6,9 @@ import "errors"
 // count as not given: --tokens= would let everyone in, and --reason= would select all.
 type text string
 
-// UnmarshalText is called by the parser for a flag that is given.
-func (t *text) UnmarshalText(value []byte) error {
-	if *t = text(value); *t == "" {
-		return errors.New("allowed is a text that is not empty")
+func readText(value string) (text, error) {
+	if value == "" {
+		return "", errors.New("allowed is a text that is not empty")
 	}
-	return nil
+	return text(value), nil
 }
