@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A settling is a settlement that meets a fault, and what happens to its message meanwhile.
-type settling struct {
+// A faultySettlement is one that meets a fault, and what happens to its message meanwhile.
+type faultySettlement struct {
 	name, how string
 	codec     redisson.Codec
 	till      time.Duration // the end of the lease, by Extend
@@ -32,7 +32,7 @@ func TestSettlementIsLostAndTheLease(t *testing.T) {
 		if codec == redisson.Envelope { // the first try may have done it, and the id may have been pushed again
 			acked = backend.ErrOutcomeUnknown
 		}
-		for _, s := range []settling{
+		for _, s := range []faultySettlement{
 			{"ended", "ack", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
 			{"ended", "dead", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
 			{"ended", "nack", codec, time.Millisecond, nothing, backend.ErrLeaseLost},
@@ -48,7 +48,7 @@ func TestSettlementIsLostAndTheLease(t *testing.T) {
 		}
 	}
 	for _, how := range []string{"ack", "dead", "nack"} {
-		s := settling{"deleted by Java", how, redisson.Bytes, time.Hour, deletedByJava, backend.ErrLeaseLost}
+		s := faultySettlement{"deleted by Java", how, redisson.Bytes, time.Hour, deletedByJava, backend.ErrLeaseLost}
 		s.run(t, unsent)
 	}
 }
@@ -57,7 +57,7 @@ func TestSettlementIsLostAndTheLease(t *testing.T) {
 // outcome is unknown. One of a lost lease stays lost.
 func TestSettlementLosesItsReply(t *testing.T) {
 	t.Parallel()
-	for _, s := range []settling{
+	for _, s := range []faultySettlement{
 		{"pushed again", "ack", redisson.Envelope, time.Hour, pushedAgain, nil},
 		{"pushed and leased again", "ack", redisson.Envelope, time.Hour, leasedAnew, nil},
 		{"pushed again and given back", "ack", redisson.Envelope, time.Hour, givenBackAnew, backend.ErrOutcomeUnknown},
@@ -71,7 +71,7 @@ func TestSettlementLosesItsReply(t *testing.T) {
 		s.run(t, redistest.LostReply)
 	}
 	for _, how := range []string{"ack", "dead", "nack"} {
-		s := settling{"deleted by Java", how, redisson.Bytes, time.Hour, deletedByJava, backend.ErrLeaseLost}
+		s := faultySettlement{"deleted by Java", how, redisson.Bytes, time.Hour, deletedByJava, backend.ErrLeaseLost}
 		s.run(t, func(meanwhile func()) *redistest.Fault {
 			return &redistest.Fault{At: "evalsha", Before: meanwhile, After: func() {}}
 		})
@@ -79,7 +79,7 @@ func TestSettlementLosesItsReply(t *testing.T) {
 }
 
 // run settles in a client that meets the fault.
-func (s settling) run(t *testing.T, fault func(meanwhile func()) *redistest.Fault) {
+func (s faultySettlement) run(t *testing.T, fault func(meanwhile func()) *redistest.Fault) {
 	name := "shared"
 	if s.codec == redisson.Envelope {
 		name = "envelope"
