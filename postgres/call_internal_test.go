@@ -48,19 +48,23 @@ func TestLimitsOfOurOwn(t *testing.T) {
 	defer cancel()
 	for _, c := range []struct {
 		what    string
-		ctx     context.Context //nolint:containedctx // of one call
+		bounded bool // by a context of the caller's
 		pool    *pgxpool.Pool
 		limit   time.Duration
 		says    string
 		unknown bool
 	}{
-		{"an exhausted pool", context.Background(), one, 200 * time.Millisecond, "no connection of the pool within 200ms", false},
-		{"a server that does not greet", within, far, 200 * time.Millisecond, "timeout", false},
-		{"a server that does not reply", context.Background(), plain, 2 * time.Second, "no reply within 2s", true},
+		{"an exhausted pool", false, one, 200 * time.Millisecond, "no connection of the pool within 200ms", false},
+		{"a server that does not greet", true, far, 200 * time.Millisecond, "timeout", false},
+		{"a server that does not reply", false, plain, 2 * time.Second, "no reply within 2s", true},
 	} {
 		b := New(c.pool)
 		b.within = c.limit
-		_, err := call(c.ctx, b, "SELECT pg_sleep(60)::text", nil, func(*struct{}, scan) error { return nil })
+		ctx := context.Background()
+		if c.bounded {
+			ctx = within
+		}
+		_, err := call(ctx, b, "SELECT pg_sleep(60)::text", nil, func(*struct{}, scan) error { return nil })
 		t.Logf("%s: %v", c.what, err)
 		if !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, backend.ErrOutcomeUnknown) != c.unknown {
 			t.Errorf("%s: %v matches others than ErrUnavailable, or not that; ErrOutcomeUnknown: want %v", c.what, err, c.unknown)

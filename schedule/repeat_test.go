@@ -240,7 +240,7 @@ func TestRepeatAfterTheClockIsSetBack(t *testing.T) {
 				q := f.handle(delayq.WithBackend(ownClock{f.store}), delayq.WithClock(clock))
 				f.repeat(q, "report", s)
 				f.consume(q)
-				time.Sleep(90 * time.Second)
+				time.Sleep(90 * time.Second) // virtual: Repeat sleeps by then
 				clock.ahead.Store(0)
 				f.runFor(2 * 24 * time.Hour)
 				f.wantIDs("report", s, f.began.Add(2*24*time.Hour))
@@ -281,7 +281,7 @@ func TestRepeatAfterTheClockIsSetBackDuringAFailure(t *testing.T) {
 		q := f.handle(delayq.WithBackend(downUntil{ownClock{f.store}, time.Now().Add(2 * time.Minute)}), delayq.WithClock(clock))
 		f.repeat(q, "report", s)
 		f.consume(q)
-		time.Sleep(90 * time.Second)
+		time.Sleep(90 * time.Second) // virtual: Repeat sleeps by then
 		clock.ahead.Store(0)
 		f.runFor(24 * time.Hour)
 		f.wantIDs("report", s, f.began.Add(24*time.Hour))
