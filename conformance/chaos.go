@@ -20,13 +20,13 @@ var chaosChecks = []Check{
 }
 
 func randomCancellations(t *testRun) {
-	const workers, rounds = 8, 500 // about 2.5 calls a round
+	const workers, rounds = 8, 500 // about 3 calls a round
 	t.record()
 	lease := 2 * t.Tick // short, since its worker may not settle
 	t.all(spread(workers, func(i int) error {
 		dice := rand.New(rand.NewPCG(uint64(i), 13))
 		for range rounds {
-			if err := errors.Join(t.pushOne(dice), t.takeSome(dice, lease)); err != nil {
+			if err := errors.Join(t.pushOne(dice), t.takeSome(dice, lease), t.look(dice)); err != nil {
 				return err
 			}
 		}
@@ -105,6 +105,23 @@ func (t *testRun) takeSome(dice *rand.Rand, lease time.Duration) error {
 		}))
 	}
 	return err
+}
+
+// look makes a call that changes nothing in one round of two. Broken off, it must not spoil later
+// calls.
+func (t *testRun) look(dice *rand.Rand) error {
+	what := dice.IntN(6)
+	return t.brokenOff(dice, func(ctx context.Context) (err error) {
+		switch {
+		case what == 0 && t.has(backend.Counting):
+			_, err = t.q.Stats(ctx)
+		case what == 1 && t.has(backend.Peeking):
+			_, _, err = t.q.Peek(ctx, "", 10)
+		case what == 2 && t.has(backend.Redriving):
+			_, _, err = t.q.ListDead(ctx, "", 10)
+		}
+		return err
+	})
 }
 
 // drain receives and acknowledges the remaining messages, until Stats twice counts none: a call that

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,6 +115,12 @@ func TestExampleClients(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), testenv.Shell(t, "python3"), "-B", "../../examples/clients/python/example.py", s.url, "python")
 		wantOutputOf(t, cmd, "push: duplicate\nbytes b'\\xff\\x00' {} attempt 1\ntext b'gr\\xc3\\xbc\\xc3\\x9fe' {'lang': 'de'} attempt 2\n")
 	})
+	t.Run("python worker", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), testenv.Shell(t, "python3"), "-B", "-c", outlivesItsLease, s.url)
+		cmd.Dir = "../../examples/clients/python"
+		wantOutputOf(t, cmd, "slow 1\nslow 2\nfast 1\n")
+	})
 	t.Run("java", func(t *testing.T) {
 		t.Parallel()
 		java, err := testenv.Java()
@@ -125,8 +132,41 @@ func TestExampleClients(t *testing.T) {
 		wantOutputOf(t, exec.CommandContext(t.Context(), compiler, append([]string{"-d", classes}, files...)...), "")
 		cmd := exec.CommandContext(t.Context(), java, "-cp", classes, "Example", s.url, "java")
 		wantOutputOf(t, cmd, "push: duplicate\nbytes of 2 bytes, attempt 1\ntext of 9 bytes, attempt 2\n")
+
+		// Headers with the names of a delivery's fields, and a body that is long.
+		odd, err := json.Marshal(map[string]any{
+			"body":    strings.Repeat(`"\`+"\n", 300_000),
+			"headers": map[string]string{"id": "x", "lease": `{"id":"}`, "attempt": "7", "body_base64": "eA=="},
+		})
+		mustDo(t, err)
+		for range 2 {
+			reply, err := http.Post(s.url+"/v1/queues/odd/messages", "application/json", bytes.NewReader(odd))
+			mustDo(t, err)
+			mustDo(t, reply.Body.Close())
+		}
+		cmd = exec.CommandContext(t.Context(), java, "-cp", classes, "Example", s.url, "odd")
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Count(string(out), " of 900000 bytes, attempt 1\n") != 2 {
+			t.Errorf("%v: got %s", err, out)
+		}
 	})
 }
+
+// A worker in Python whose first message takes longer than its lease.
+const outlivesItsLease = `
+import sys, time
+from delayq import Queue
+queue = Queue(sys.argv[1], "slow")
+queue.push(b"", id="slow")
+queue.push(b"", id="fast")
+def handle(message):
+    print(message.id, message.attempt)
+    if message.id == "fast":
+        sys.exit()
+    if message.attempt == 1:
+        time.sleep(2)
+queue.work(handle, lease_for="1s")
+`
 
 // wantOutputOf compares what a program prints.
 func wantOutputOf(t *testing.T, cmd *exec.Cmd, want string) {

@@ -179,7 +179,10 @@ var beanstalkdNotes = []note{
 	{checks: "stale-nack|stale-extend|stale-dead", says: "got error <nil>", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
 	{checks: "extend-.*|stats|leaves-nothing|stale-.*", says: "of ended leases", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
 	{checks: "stats", says: "in flight", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
-	{checks: "random-cancellations", says: "it is gone", is: conformance.Broken, sometimes: true, why: beanstalkdStuck + " Nothing is lost: what is gone here is ready again when the workers' connections end.", issues: beanstalkdStuckIssues},
+	{
+		checks: "random-cancellations", says: "context deadline exceeded", is: conformance.NotJudged, sometimes: true,
+		why: "the check waits until nothing is in flight, and some jobs stay reserved: whether by the fault told of under rule 8 or on a connection of the adapter is not known",
+	},
 	{
 		checks: "random-cancellations", says: "dead, head due", is: conformance.NotJudged, sometimes: true,
 		why: "the check buries messages and wants them gone at the end, which takes a list of dead letters; the books did balance",
@@ -227,14 +230,16 @@ var natsNotes = []note{
 		why: "nats.go turns the ends of lines in a header's value into spaces, and cuts spaces at both ends, without an error. Without the adapter: `TestHeadersWithoutAdapterNATS`. Bodies are kept.",
 	},
 	{checks: "stale-.*|extend-holds|settle-once", says: "got error <nil>", is: conformance.NotOffered, why: natsFence},
-	{checks: "ids|cancel|cancel-in-flight|cancel-settled", says: "no such message", is: conformance.NotOffered, why: "what waits can be purged by its subject; what is due, in flight or given back is in the work queue, which knows no ids"},
+	{checks: "ids|cancel|cancel-in-flight|cancel-settled", says: "no such message", is: conformance.NotOffered, why: natsCancel},
+	{checks: "cancel-race|random-cancellations", says: "no order of its calls explains", is: conformance.NotOffered, why: natsCancel},
 	{checks: "untouched-is-not-counted|stop-returns-untouched|context-ended|context-end-loses-nothing|close-keeps|wake-up-races|wake-up-outlives-leavers|clients-at-once", says: "attempt", is: conformance.NotOffered, sometimes: true, why: "deliveries are counted, and `Nak` is the only way back"},
 }
 
 const (
 	natsEarly = "The option `WithScheduleAt` of nats.go writes the time in whole seconds, cut off. The server keeps what the header says: written by hand, with all digits, it keeps the rule. " +
 		"Without the adapter: `TestEarlyWithoutAdapterNATS`, `TestEarlyWithoutAdapterNATSHeader`."
-	natsFence = "an acknowledgement holds after `AckWait` and after a redelivery, too, and `Nak`, `Term` and `InProgress` are not answered: nothing is said of fencing (`TestStaleAckWithoutAdapterNATS`)"
+	natsCancel = "what waits can be purged by its subject; what is due, in flight or given back is in the work queue, which knows no ids"
+	natsFence  = "an acknowledgement holds after `AckWait` and after a redelivery, too, and `Nak`, `Term` and `InProgress` are not answered: nothing is said of fencing (`TestStaleAckWithoutAdapterNATS`)"
 )
 
 var natsUnjudged = map[string]string{

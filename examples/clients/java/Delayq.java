@@ -52,7 +52,7 @@ public final class Delayq {
         String reply = post("receive", "{\"limit\": %d, \"wait\": %s, \"lease_for\": %s}".formatted(
             limit, seconds(wait), seconds(lease)));
         List<Message> messages = new ArrayList<>();
-        for (String m : reply.split("(?=\\{\"id\":)")) {
+        for (String m : OBJECT.matcher(reply).replaceAll("").split("(?=\\{\"id\":)")) {
             String id = text(m, "id");
             if (id == null) {
                 continue;
@@ -124,6 +124,13 @@ public final class Delayq {
         return b.append('"').toString();
     }
 
+    // Inside of a string, possessive: a group that goes back needs stack for each character.
+    private static final String CHARS = "[^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+";
+
+    /** Headers and limits, whose fields have names that a field of the message may have, too. */
+    private static final Pattern OBJECT = Pattern.compile(
+        "\"(?:headers|headers_base64|limits)\":\\{(?:\"" + CHARS + "\"|[^\"}])*+\\},?");
+
     private static String find(String json, String pattern) {
         Matcher m = Pattern.compile(pattern).matcher(json);
         return m.find() ? m.group(1) : null;
@@ -133,7 +140,7 @@ public final class Delayq {
 
     /** The text of a field. */
     private static String text(String json, String field) {
-        String raw = find(json, "\"" + field + "\":\"((?:[^\"\\\\]|\\\\.)*)\"");
+        String raw = find(json, "\"" + field + "\":\"(" + CHARS + ")\"");
         if (raw == null) {
             return null;
         }

@@ -16,6 +16,9 @@ import urllib.request
 import uuid
 
 
+LATER = ("unavailable", "too-many-requests")  # codes of requests that may be sent again
+
+
 class Problem(Exception):
     """An error of the server. Its code says which: "not-found", "lease-lost", "duplicate", ..."""
 
@@ -66,18 +69,28 @@ class Queue:
 
     def work(self, handle, attempts=10, lease_for="30s"):
         """Calls handle for each message, for ever. A message that fails is due again later, and
-        becomes a dead letter after so many attempts. handle has to return within the lease."""
+        becomes a dead letter after so many attempts. handle has to return within the lease, or the
+        message is handed out once more. While the server is away, work tries again."""
         while True:
-            for message in self.receive(lease_for=lease_for):
-                try:
-                    handle(message)
-                except Exception as failure:
-                    if message.attempt >= attempts:
-                        self.dead(message, repr(failure))
-                    else:
-                        self.nack(message, after=min(2**message.attempt, 3600))
-                else:
-                    self.ack(message)
+            try:
+                for message in self.receive(lease_for=lease_for):
+                    self._work_on(message, handle, attempts)
+            except Problem as problem:
+                if problem.code not in ("lease-lost", *LATER):
+                    raise
+            except (OSError, http.client.HTTPException):
+                pass  # it has been tried again for a while, and slept
+
+    def _work_on(self, message, handle, attempts):
+        try:
+            handle(message)
+        except Exception as failure:
+            if message.attempt >= attempts:
+                self.dead(message, repr(failure))
+            else:
+                self.nack(message, after=min(2**message.attempt, 3600))
+        else:
+            self.ack(message)
 
     @staticmethod
     def _message(m):
@@ -85,7 +98,10 @@ class Queue:
             body = base64.b64decode(m["body_base64"])
         else:
             body = m.get("body", "").encode()
-        return Message(m["id"], body, m.get("headers", {}), m["attempt"], m["lease"])
+        headers = m.get("headers", {})
+        for name, value in m.get("headers_base64", {}).items():  # those that are no text
+            headers[name] = base64.b64decode(value)
+        return Message(m["id"], body, headers, m["attempt"], m["lease"])
 
     def _post(self, verb, value):
         # A request that is sent again with the same key is not executed again.
@@ -98,11 +114,20 @@ class Queue:
                 with urllib.request.urlopen(request, timeout=90) as reply:
                     return json.load(reply)
             except urllib.error.HTTPError as error:
-                problem = Problem(json.load(error))
-                if problem.code not in ("unavailable", "too-many-requests"):
-                    raise problem from None
-                failure = problem
+                failure = Problem(_fields(error))
+                if failure.code == "duplicate" and again:
+                    return {"id": value["id"]}  # stored by a try whose reply was lost
+                if failure.code not in LATER:
+                    raise failure from None
             except (OSError, http.client.HTTPException) as error:  # the reply may be lost
                 failure = error
             time.sleep(0.1 * 2**again)
         raise failure
+
+
+def _fields(error):
+    """The problem that a reply tells of. A proxy's own reply is no JSON."""
+    try:
+        return json.load(error)
+    except ValueError:
+        return {"title": str(error), "code": "unavailable" if error.code >= 500 else None}
