@@ -81,7 +81,7 @@ func (c *request) letters(do func(q backend.Queue, ctx context.Context, ids []st
 	if err := c.needs(backend.Redriving); err != nil {
 		return nil, err
 	}
-	asked, err := read[wire.Letters](c)
+	asked, err := readMany[wire.Letters](c)
 	if err != nil {
 		return nil, err
 	}

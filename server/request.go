@@ -246,6 +246,49 @@ func read[T any](c *request) (value T, err error) {
 	return value, backend.Invalid("JSON", wire.Described("("+err.Error()+")"), "one value, as GET /openapi.json describes it")
 }
 
+// readMany decodes a body that has a list. It counts first: an element of two bytes may become a
+// value of a hundred.
+func readMany[T any](c *request) (value T, err error) {
+	if n := longestList(c.body); n > c.batch {
+		return value, c.many(n)
+	}
+	return read[T](c)
+}
+
+// longestList returns how many elements the longest list has that is a field of the object in a
+// text, which need not be JSON.
+func longestList(text []byte) (longest int) {
+	depth, isList, n := 0, false, 0
+	for i := 0; i < len(text); i++ {
+		switch char := text[i]; char {
+		case '"':
+			i = endOfString(text, i)
+		case '[', '{':
+			if depth++; depth == 2 {
+				isList, n = char == '[', 1
+			}
+		case ']', '}':
+			depth--
+		case ',':
+			if depth == 2 && isList {
+				n++
+				longest = max(longest, n)
+			}
+		}
+	}
+	return longest
+}
+
+// endOfString returns the place of the quote that ends the string which begins at i.
+func endOfString(text []byte, i int) int {
+	for i++; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
 func jsonReply(status int, value any) reply {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
