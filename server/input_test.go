@@ -132,6 +132,31 @@ func (f *fixture) postHuge(t *testing.T, verb, begin string, elements int) {
 	}
 }
 
+// A query that cannot be read, or that a call does not know, is no call without it.
+func TestBadQuery(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	for call, says := range map[string]string{
+		"GET dead?reason-prefix=no":                   "invalid parameter",
+		"GET dead?reason_prefix=n;o":                  "semicolon",
+		"GET dead?reason_prefix=%zz":                  "%zz",
+		"GET dead?reason_prefix=a&reason_prefix=b":    "invalid reason_prefix",
+		"GET dead/ids?reason_prefix=no":               "invalid parameter",
+		"GET messages?limit=5&offset=5":               "invalid parameter",
+		"GET stats?limit=5":                           "invalid parameter",
+		"POST dead/delete?reason_prefix=no":           "invalid parameter",
+		"POST messages?" + strings.Repeat("x", 1<<10): "invalid parameter",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		p := f.call(t, method, orders+path, "").want(t, http.StatusBadRequest, wire.Invalid)
+		if !strings.Contains(p.Detail, says) || len(p.Detail) > 500 {
+			t.Errorf("%s: got %q, want %q in it", call, p.Detail, says)
+		}
+	}
+	f.call(t, http.MethodGet, "/v1/store?all=1", "").want(t, http.StatusBadRequest, wire.Invalid)
+	f.call(t, http.MethodGet, orders+"dead?reason_prefix=n%3Bo&limit=5&cursor=", "").want(t, http.StatusOK, "")
+}
+
 // Commas in strings, and those of lists within elements, are no elements of a list.
 func TestListsWithinABatch(t *testing.T) {
 	t.Parallel()

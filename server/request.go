@@ -11,7 +11,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -36,6 +38,7 @@ type request struct {
 	name   string     // of the queue
 	q      *openQueue // nil for verbs of no queue
 	key    string     // the Idempotency-Key, "" for none
+	query  url.Values // of the URL
 	body   []byte
 
 	held  []backend.Lease // of a receive's messages
@@ -93,10 +96,30 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 	if other := c.http.Header.Get(instanceHeader); other != "" && other != c.instance {
 		return wire.New(wire.OtherServer, "what became of the first try is not known here")
 	}
+	if err := c.readQuery(v); err != nil {
+		return wire.ProblemOf(err)
+	}
 	if c.http.Method == http.MethodGet {
 		return nil
 	}
 	return c.readBody(w)
+}
+
+// readQuery rejects what it cannot read: without one of its filters, a list has too many messages.
+func (c *request) readQuery(v verb) (err error) {
+	known := parameters[v.name]
+	if c.query, err = url.ParseQuery(c.http.URL.RawQuery); err != nil {
+		return backend.Invalid("query", wire.Described("("+err.Error()+")"), "names and values, escaped")
+	}
+	for name, values := range c.query {
+		if !slices.Contains(known, name) {
+			return backend.Invalid("parameter", name, "one that this call has in GET /openapi.json")
+		}
+		if len(values) > 1 {
+			return backend.Invalid(name, wire.Described("twice"), "one value")
+		}
+	}
+	return nil
 }
 
 func (c *request) readBody(w http.ResponseWriter) *wire.Problem {
@@ -345,7 +368,7 @@ func (c *request) many(n int) error { return valid.Within("number of messages", 
 
 // number reads a parameter of the URL.
 func (c *request) number(name string, otherwise, most int) (int, error) {
-	text := c.http.URL.Query().Get(name)
+	text := c.query.Get(name)
 	if text == "" {
 		return otherwise, nil
 	}
