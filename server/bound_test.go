@@ -116,18 +116,24 @@ type askedQueue struct {
 	s asked
 }
 
-func (q askedQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+func (q askedQueue) Receive(
+	ctx context.Context, limit int, lease time.Duration,
+) ([]backend.Delivery, error) {
 	q.s.received.Add(int64(limit))
 	return q.Queue.Receive(ctx, limit, lease)
 }
 
-func (q askedQueue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+func (q askedQueue) Peek(
+	ctx context.Context, cursor string, limit int,
+) ([]backend.Pending, string, error) {
 	q.s.looked.Add(1)
 	return q.Queue.Peek(ctx, cursor, limit)
 }
 
 // startWith begins a server whose queue has so many messages, each with a body of so many bytes.
-func startWith(t *testing.T, messages, bytes int, opts ...server.Option) (f *fixture, s asked, ids []string) {
+func startWith(
+	t *testing.T, messages, bytes int, opts ...server.Option,
+) (f *fixture, s asked, ids []string) {
 	t.Helper()
 	s = asked{memory.New(), new(atomic.Int64), new(atomic.Int64)}
 	q, err := s.Backend.Open(t.Context(), "orders", backend.Options{})
@@ -175,8 +181,8 @@ func TestPageEndsBeforeLargeMessages(t *testing.T) {
 	t.Parallel()
 	f, _, _ := startWith(t, 20, 10, server.MaxReplyBytes(1<<20))
 	for i := range 3 {
-		body := strings.Repeat("x", 700<<10)
-		f.post(t, "messages", fmt.Sprintf(`{"id": "n%02d", "body": %q}`, i, body)).want(t, http.StatusCreated, "")
+		message := fmt.Sprintf(`{"id": "n%02d", "body": %q}`, i, strings.Repeat("x", 700<<10))
+		f.post(t, "messages", message).want(t, http.StatusCreated, "")
 	}
 	for cursor, want := "", 21; ; want = 1 {
 		var page wire.Page

@@ -42,6 +42,7 @@ type request struct {
 	body   []byte
 
 	held  []backend.Lease // of a receive's messages
+	until time.Time       // the end of these leases, by the clock of this process
 	leave func()          // ends the use of the queue
 	kept  *kept           // of the key; nil where the reply is of this request alone
 	turn  int             // among the requests that got the kept reply; the one that was executed has 0
@@ -169,7 +170,7 @@ func (c *request) once(v verb) reply {
 	if mine {
 		c.kept = k
 		out := c.execute(ctx, v)
-		c.replies.finish(k, out, c.held)
+		c.replies.finish(k, out, c.held, c.until)
 		return out
 	}
 	select {
