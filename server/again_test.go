@@ -40,8 +40,8 @@ func TestKeyRepeatsTheReply(t *testing.T) {
 	f.post(t, "ack", ack).want(t, http.StatusConflict, wire.LeaseLost)
 }
 
-// A receive that is sent again after its leases have ended is executed again: another worker may have
-// the messages.
+// A receive that is sent again after its leases have ended is executed again: another worker may
+// have the messages.
 func TestKeyAfterTheLease(t *testing.T) {
 	t.Parallel()
 	f := start(t)

@@ -52,7 +52,8 @@ func (s *Server) probe(ctx context.Context) error {
 	return err
 }
 
-// look has the store do what costs it least. Counting a deep queue may take longer than readyWithin.
+// look has the store do what costs it least. Counting a deep queue may take longer than
+// readyWithin.
 func look(ctx context.Context, q backend.Queue, traits backend.Traits) error {
 	switch {
 	case traits.Supports(backend.Getting):

@@ -71,8 +71,8 @@ func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.Can
 	k = rs.byKey[key]
 	switch {
 	case k == nil:
-	case len(k.leases) > 0 && now.After(k.leasesEnd) && k.body == body: // others may have its messages
-		rs.removeLocked(k)
+	case len(k.leases) > 0 && now.After(k.leasesEnd) && k.body == body:
+		rs.removeLocked(k) // others may have its messages
 	default:
 		return k, false
 	}

@@ -110,7 +110,8 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 func (c *request) readQuery(v verb) (err error) {
 	known := parameters[v.name]
 	if c.query, err = url.ParseQuery(c.http.URL.RawQuery); err != nil {
-		return backend.Invalid("query", wire.Described("("+err.Error()+")"), "names and values, escaped")
+		shown := wire.Described("(" + err.Error() + ")")
+		return backend.Invalid("query", shown, "names and values, escaped")
 	}
 	for name, values := range c.query {
 		if !slices.Contains(known, name) {

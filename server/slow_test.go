@@ -122,7 +122,9 @@ func (s uncountable) Traits() backend.Traits {
 	return t
 }
 
-func (s uncountable) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+func (s uncountable) Open(
+	ctx context.Context, name string, o backend.Options,
+) (backend.Queue, error) {
 	q, err := s.Backend.Open(ctx, name, o)
 	return deepQueue{q}, err
 }
