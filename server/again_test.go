@@ -40,6 +40,32 @@ func TestKeyRepeatsTheReply(t *testing.T) {
 	f.post(t, "ack", ack).want(t, http.StatusConflict, wire.LeaseLost)
 }
 
+// A receive that is sent again after its leases have ended is executed again: another worker may
+// have the messages.
+func TestKeyAfterTheLease(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	f.push(t)
+	receive := func() (got wire.Received) {
+		f.post(t, "receive", `{"lease_for": "1s"}`, keyHeader, "k").into(t, &got)
+		return got
+	}
+	if first, again := receive(), receive(); len(first.Messages) != 1 || len(again.Messages) != 1 {
+		t.Fatalf("got %v, then %v", first, again)
+	}
+	var other []wire.Delivery
+	until(t, "end of the lease", func() bool {
+		other = f.receive(t)
+		return len(other) == 1
+	})
+	until(t, "receive that is executed again", func() bool { return len(receive().Messages) == 0 })
+	f.post(t, "ack", `{"leases": ["`+other[0].Lease+`"]}`).want(t, http.StatusOK, "")
+	f.push(t)
+	if got := receive(); len(got.Messages) != 0 {
+		t.Errorf("the second reply was not kept: got %v", got)
+	}
+}
+
 // A push without an id has the id of its key. So a server that was started meanwhile, and has not the
 // replies of the first one, stores it once.
 func TestKeyIsTheIDOfAPush(t *testing.T) {

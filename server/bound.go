@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/wire"
 )
 
-// firstLook is how many messages are listed before their size is known.
-const firstLook = 16
+// unknownSize stands for the size of a message before one was seen. Few are larger.
+const unknownSize = backend.MaxBody / 16
 
 // A mean is the bytes of a message, as seen lately; 0 where none was seen.
 type mean struct{ bytes atomic.Int64 }
@@ -24,11 +25,8 @@ func (m *mean) saw(messages, bytes int) {
 
 // fit returns how many of up to most messages probably fit into so many bytes, one at least.
 func (m *mean) fit(most, bytes int) int {
-	size := m.bytes.Load()
-	if size == 0 {
-		return most
-	}
-	return max(1, min(most, bytes/int(size)))
+	size := cmp.Or(int(m.bytes.Load()), unknownSize)
+	return max(1, min(most, bytes/size))
 }
 
 // take receives up to limit messages, as many as fit into a reply. Those that do not fit go back.
@@ -57,23 +55,44 @@ func sizeOf(body []byte, headers map[string]string) int {
 // A lister is Peek or ListDead of a queue.
 type lister func(ctx context.Context, cursor string, limit int) ([]backend.MessageInfo, string, error)
 
-// listed lists up to limit messages, until they fill a reply: only the store can make a cursor.
+// fitting returns how many of the messages fit into a reply that has so many bytes, and how many
+// bytes it has with them. The first message that has bytes always fits.
+func (c *request) fitting(ms []backend.MessageInfo, bytes int) (n, with int) {
+	for _, m := range ms {
+		size := sizeOf(m.Body, m.Headers)
+		if bytes > 0 && bytes+size > c.replyBytes {
+			break
+		}
+		n, bytes = n+1, bytes+size
+	}
+	return n, bytes
+}
+
+// listed lists up to limit messages, as many as fit into a reply. Only the store can make a cursor:
+// a page that does not fit is listed again without the messages that are too much.
 func (c *request) listed(list lister, cursor string, limit int) (all []backend.MessageInfo, next string, err error) {
 	var seen mean
-	bytes := 0
-	for look := min(limit, firstLook); ; look = seen.fit(limit-len(all), c.replyBytes-bytes) {
-		var page []backend.MessageInfo
-		if page, next, err = list(c.ctx, cursor, look); err != nil {
+	bytes, full := 0, false
+	for look := seen.fit(limit, c.replyBytes); ; {
+		page, next, err := list(c.ctx, cursor, look)
+		if err != nil {
 			return nil, "", err
 		}
-		for _, m := range page {
-			bytes += sizeOf(m.Body, m.Headers)
+		n, with := c.fitting(page, bytes)
+		switch {
+		case n == len(page):
+			all, bytes, cursor = append(all, page...), with, next
+		case n == 0:
+			return all, cursor, nil
+		default:
+			look, full = n, true
+			continue
 		}
-		all, cursor = append(all, page...), next
-		if next == "" || len(page) == 0 || len(all) >= limit || bytes >= c.replyBytes {
+		if full || next == "" || n == 0 || len(all) >= limit || bytes >= c.replyBytes {
 			return all, next, nil
 		}
 		seen.saw(len(all), bytes)
+		look = seen.fit(limit-len(all), c.replyBytes-bytes)
 	}
 }
 
@@ -82,21 +101,18 @@ func (c *request) listed(list lister, cursor string, limit int) (all []backend.M
 func (c *request) getSome(ids []string) (infos []backend.MessageInfo, errs []error) {
 	var seen mean
 	infos, errs = make([]backend.MessageInfo, len(ids)), make([]error, len(ids))
-	bytes := 0
-	for from, look := 0, min(len(ids), firstLook); from < len(ids); {
-		if bytes >= c.replyBytes {
+	for from, bytes := 0, 0; from < len(ids); {
+		to := from + seen.fit(len(ids)-from, c.replyBytes-bytes)
+		got, failed := c.q.Get(c.ctx, ids[from:to])
+		copy(infos[from:to], got)
+		copy(errs[from:to], failed)
+		n, with := c.fitting(infos[from:to], bytes)
+		from, bytes = from+n, with
+		if from < to || bytes >= c.replyBytes {
 			copy(errs[from:], backend.FailAll(len(ids)-from, wire.ErrReplyFull))
 			break
 		}
-		got, failed := c.q.Get(c.ctx, ids[from:from+look])
-		copy(infos[from:], got)
-		copy(errs[from:], failed)
-		for _, m := range got {
-			bytes += sizeOf(m.Body, m.Headers)
-		}
-		from += look
 		seen.saw(from, bytes)
-		look = seen.fit(len(ids)-from, max(c.replyBytes-bytes, 0))
 	}
 	return infos, errs
 }

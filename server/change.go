@@ -14,7 +14,7 @@ func (c *request) needs(f backend.Feature) error { return valid.Feature(f, f.Str
 
 // ids reads the ids that a body names.
 func (c *request) ids() ([]string, error) {
-	asked, err := read[wire.IDs](c)
+	asked, err := readMany[wire.IDs](c)
 	if err == nil {
 		err = c.many(len(asked.IDs))
 	}
@@ -39,7 +39,7 @@ func (c *request) reschedule() (any, error) {
 	if err := c.needs(backend.Rescheduling); err != nil {
 		return nil, err
 	}
-	asked, err := read[wire.Reschedule](c)
+	asked, err := readMany[wire.Reschedule](c)
 	if err == nil {
 		err = c.many(len(asked.Messages))
 	}

@@ -44,7 +44,7 @@ func (c *request) deadPage() (cursor string, limit int, err error) {
 		return "", 0, err
 	}
 	limit, err = c.number("limit", min(defaultPage, c.batch), c.batch)
-	return c.http.URL.Query().Get("cursor"), limit, err
+	return c.query.Get("cursor"), limit, err
 }
 
 // A filter selects dead letters.
@@ -52,9 +52,8 @@ type filter struct{ wire.DeadFilter }
 
 // filterOfURL reads the filter of a listing. A page may have few letters, or none, and more behind.
 func (c *request) filterOfURL() (f filter, err error) {
-	query := c.http.URL.Query()
-	f.ReasonPrefix = query.Get("reason_prefix")
-	if text := query.Get("died_before"); text != "" {
+	f.ReasonPrefix = c.query.Get("reason_prefix")
+	if text := c.query.Get("died_before"); text != "" {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			return f, backend.Invalid("died_before", text, "a time, as 2030-01-31T18:00:00Z")
@@ -81,7 +80,7 @@ func (c *request) letters(do func(q backend.Queue, ctx context.Context, ids []st
 	if err := c.needs(backend.Redriving); err != nil {
 		return nil, err
 	}
-	asked, err := read[wire.Letters](c)
+	asked, err := readMany[wire.Letters](c)
 	if err != nil {
 		return nil, err
 	}

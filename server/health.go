@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/wire"
 )
 
 // health says that the process serves requests.
@@ -45,10 +45,25 @@ func (s *Server) probe(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	_, err = q.Stats(ctx)
-	if err != nil && wire.ProblemOf(err).Code == wire.Unsupported {
+	err = look(ctx, q, s.traits)
+	if errors.Is(err, backend.ErrUnsupported) || errors.Is(err, backend.ErrNotFound) {
 		return nil
 	}
+	return err
+}
+
+// look has the store do what costs it least. Counting a deep queue may take longer than
+// readyWithin.
+func look(ctx context.Context, q backend.Queue, traits backend.Traits) error {
+	switch {
+	case traits.Supports(backend.Getting):
+		_, errs := q.Get(ctx, []string{probeQueue})
+		return errors.Join(errs...)
+	case traits.Supports(backend.Peeking):
+		_, _, err := q.Peek(ctx, "", 1)
+		return err
+	}
+	_, err := q.Stats(ctx)
 	return err
 }
 

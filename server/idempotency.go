@@ -46,8 +46,9 @@ type kept struct {
 	place *list.Element // while the reply is kept
 
 	leases    []backend.Lease // of the reply's messages, until they are given back
-	turns     int             // how many requests that were sent again got the reply
-	forgotten bool            // it is to be executed again
+	leasesEnd time.Time
+	turns     int  // how many requests that were sent again got the reply
+	forgotten bool // it is to be executed again
 }
 
 // replies are kept so that a request that is sent again is not executed again.
@@ -65,8 +66,14 @@ func newReplies() *replies { return &replies{byKey: make(map[requestKey]*kept)} 
 func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.CancelFunc) (k *kept, mine bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	rs.dropLocked(time.Now().Add(-keepReplies))
-	if k = rs.byKey[key]; k != nil {
+	now := time.Now()
+	rs.dropLocked(now.Add(-keepReplies))
+	k = rs.byKey[key]
+	switch {
+	case k == nil:
+	case len(k.leases) > 0 && now.After(k.leasesEnd) && k.body == body:
+		rs.removeLocked(k) // others may have its messages
+	default:
 		return k, false
 	}
 	k = &kept{key: key, body: body, done: make(chan struct{}), end: end}
@@ -76,10 +83,10 @@ func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.Can
 
 // finish sets the reply. After a failure of the server, or where it told the client to come again,
 // the request may be executed again.
-func (rs *replies) finish(k *kept, r reply, ls []backend.Lease) {
+func (rs *replies) finish(k *kept, r reply, ls []backend.Lease, leasesEnd time.Time) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	k.reply, k.leases, k.ended = r, ls, time.Now()
+	k.reply, k.leases, k.leasesEnd, k.ended = r, ls, leasesEnd, time.Now()
 	close(k.done)
 	if r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8 {
 		k.forgotten = true

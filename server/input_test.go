@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -91,6 +93,81 @@ func TestBadInput(t *testing.T) {
 	}
 	if s := f.stats(t); s.Ready+s.Scheduled != 0 || s.Paused {
 		t.Errorf("stored: %+v", s)
+	}
+}
+
+// A batch of millions is rejected before it takes memory. No test runs beside this one: it measures
+// the whole process.
+func TestHugeBatch(t *testing.T) {
+	f := start(t)
+	f.postHuge(t, "messages/batch", `{"messages": [{}`, 10_000_000)
+	for verb, begin := range map[string]string{
+		"nack": `{"messages": [{}`, "dead": `{"messages": [{}`, "reschedule": `{"messages": [{}`,
+		"cancel": `{"ids": [""`, "dead/delete": `{"ids": [""`,
+		"ack": `{"leases": [""`, "extend": `{"lease_for": 1, "leases": [""`,
+	} {
+		f.postHuge(t, verb, begin, 1_000_000)
+	}
+}
+
+// postHuge posts a list of so many elements. begin ends with the first one, of two bytes.
+func (f *fixture) postHuge(t *testing.T, verb, begin string, elements int) {
+	t.Helper()
+	body := begin + strings.Repeat(","+begin[len(begin)-2:], elements-1) + "]}"
+	r := httptest.NewRequest(http.MethodPost, f.URL+orders+verb, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f.server.ServeHTTP(w, r)
+	runtime.ReadMemStats(&after)
+	got := reply{w.Code, w.Header().Get("Content-Type"), w.Header(), w.Body.Bytes()}
+	p := got.want(t, http.StatusBadRequest, wire.Invalid)
+	want := fmt.Sprintf("invalid number of messages %d: allowed is 1 to 1000", elements)
+	if p.Detail != want {
+		t.Errorf("%s: got %q, want %q", verb, p.Detail, want)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > uint64(10*len(body)) {
+		t.Errorf("%s: %d bytes were allocated for a body of %d", verb, used, len(body))
+	}
+}
+
+// A query that cannot be read, or that a call does not know, is no call without it.
+func TestBadQuery(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	for call, says := range map[string]string{
+		"GET dead?reason-prefix=no":                   "invalid parameter",
+		"GET dead?reason_prefix=n;o":                  "semicolon",
+		"GET dead?reason_prefix=%zz":                  "%zz",
+		"GET dead?reason_prefix=a&reason_prefix=b":    "invalid reason_prefix",
+		"GET dead/ids?reason_prefix=no":               "invalid parameter",
+		"GET messages?limit=5&offset=5":               "invalid parameter",
+		"GET stats?limit=5":                           "invalid parameter",
+		"POST dead/delete?reason_prefix=no":           "invalid parameter",
+		"POST messages?" + strings.Repeat("x", 1<<10): "invalid parameter",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		p := f.call(t, method, orders+path, "").want(t, http.StatusBadRequest, wire.Invalid)
+		if !strings.Contains(p.Detail, says) || len(p.Detail) > 500 {
+			t.Errorf("%s: got %q, want %q in it", call, p.Detail, says)
+		}
+	}
+	f.call(t, http.MethodGet, "/v1/store?all=1", "").want(t, http.StatusBadRequest, wire.Invalid)
+	good := orders + "dead?reason_prefix=n%3Bo&limit=5&cursor="
+	f.call(t, http.MethodGet, good, "").want(t, http.StatusOK, "")
+}
+
+// Commas in strings, and those of lists within elements, are no elements of a list.
+func TestListsWithinABatch(t *testing.T) {
+	t.Parallel()
+	f := start(t, server.MaxBatch(2))
+	f.post(t, "messages", `{"body": [1, 2, 3]}`).want(t, http.StatusCreated, "")
+	for verb, body := range map[string]string{
+		"messages/batch": `{"messages": [{"body": [1, 2, 3]}, {"body": "\\\",,,[\"", "headers": {"a": ""}}]}`,
+		"dead/delete":    `{"filter": {"died_before": "2100-01-01T00:00:00Z", "reason_prefix": "", "headers": {}}}`,
+	} {
+		f.post(t, verb, body).want(t, http.StatusOK, "")
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *request) peek() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := c.listed(c.q.Peek, c.http.URL.Query().Get("cursor"), limit)
+	page, next, err := c.listed(c.q.Peek, c.query.Get("cursor"), limit)
 	return pageOf(page, next), err
 }
 

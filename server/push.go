@@ -43,7 +43,7 @@ func (c *request) push() (any, error) {
 }
 
 func (c *request) pushBatch() (any, error) {
-	asked, err := read[wire.Messages](c)
+	asked, err := readMany[wire.Messages](c)
 	if err == nil {
 		err = c.many(len(asked.Messages))
 	}

@@ -47,7 +47,7 @@ func (c *request) receive() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.held = leasesOf(ds)
+	c.held, c.until = leasesOf(ds), time.Now().Add(lease)
 	return received(ds), nil
 }
 

@@ -11,7 +11,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -36,9 +38,11 @@ type request struct {
 	name   string     // of the queue
 	q      *openQueue // nil for verbs of no queue
 	key    string     // the Idempotency-Key, "" for none
+	query  url.Values // of the URL
 	body   []byte
 
 	held  []backend.Lease // of a receive's messages
+	until time.Time       // the end of these leases, by the clock of this process
 	leave func()          // ends the use of the queue
 	kept  *kept           // of the key; nil where the reply is of this request alone
 	turn  int             // among the requests that got the kept reply; the one that was executed has 0
@@ -93,10 +97,31 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 	if other := c.http.Header.Get(instanceHeader); other != "" && other != c.instance {
 		return wire.New(wire.OtherServer, "what became of the first try is not known here")
 	}
+	if err := c.readQuery(v); err != nil {
+		return wire.ProblemOf(err)
+	}
 	if c.http.Method == http.MethodGet {
 		return nil
 	}
 	return c.readBody(w)
+}
+
+// readQuery rejects what it cannot read: without one of its filters, a list has too many messages.
+func (c *request) readQuery(v verb) (err error) {
+	known := parameters[v.name]
+	if c.query, err = url.ParseQuery(c.http.URL.RawQuery); err != nil {
+		shown := wire.Described("(" + err.Error() + ")")
+		return backend.Invalid("query", shown, "names and values, escaped")
+	}
+	for name, values := range c.query {
+		if !slices.Contains(known, name) {
+			return backend.Invalid("parameter", name, "one that this call has in GET /openapi.json")
+		}
+		if len(values) > 1 {
+			return backend.Invalid(name, wire.Described("twice"), "one value")
+		}
+	}
+	return nil
 }
 
 func (c *request) readBody(w http.ResponseWriter) *wire.Problem {
@@ -146,7 +171,7 @@ func (c *request) once(v verb) reply {
 	if mine {
 		c.kept = k
 		out := c.execute(ctx, v)
-		c.replies.finish(k, out, c.held)
+		c.replies.finish(k, out, c.held, c.until)
 		return out
 	}
 	select {
@@ -246,6 +271,49 @@ func read[T any](c *request) (value T, err error) {
 	return value, backend.Invalid("JSON", wire.Described("("+err.Error()+")"), "one value, as GET /openapi.json describes it")
 }
 
+// readMany decodes a body that has a list. It counts first: an element of two bytes may become a
+// value of a hundred.
+func readMany[T any](c *request) (value T, err error) {
+	if n := longestList(c.body); n > c.batch {
+		return value, c.many(n)
+	}
+	return read[T](c)
+}
+
+// longestList returns how many elements the longest list has that is a field of the object in a
+// text, which need not be JSON.
+func longestList(text []byte) (longest int) {
+	depth, isList, n := 0, false, 0
+	for i := 0; i < len(text); i++ {
+		switch char := text[i]; char {
+		case '"':
+			i = endOfString(text, i)
+		case '[', '{':
+			if depth++; depth == 2 {
+				isList, n = char == '[', 1
+			}
+		case ']', '}':
+			depth--
+		case ',':
+			if depth == 2 && isList {
+				n++
+				longest = max(longest, n)
+			}
+		}
+	}
+	return longest
+}
+
+// endOfString returns the place of the quote that ends the string which begins at i.
+func endOfString(text []byte, i int) int {
+	for i++; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
 func jsonReply(status int, value any) reply {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
@@ -302,7 +370,7 @@ func (c *request) many(n int) error { return valid.Within("number of messages", 
 
 // number reads a parameter of the URL.
 func (c *request) number(name string, otherwise, most int) (int, error) {
-	text := c.http.URL.Query().Get(name)
+	text := c.query.Get(name)
 	if text == "" {
 		return otherwise, nil
 	}

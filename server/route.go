@@ -54,6 +54,13 @@ var ofStore = map[string]map[string]verb{
 	"/v1/queues": {http.MethodGet: {"queues", "", 0, (*request).list}},
 }
 
+// parameters are the names in the query of a URL that a verb knows.
+var parameters = map[string][]string{
+	"peek":      {"cursor", "limit"},
+	"dead_list": {"cursor", "limit", "died_before", "reason_prefix"},
+	"dead_ids":  {"cursor", "limit"},
+}
+
 const queuesPath = "/v1/queues/"
 
 // ServeHTTP serves one request.

@@ -24,7 +24,7 @@ func (c *request) leases(texts []string) ([]backend.Lease, error) {
 }
 
 func (c *request) namedLeases() ([]backend.Lease, error) {
-	asked, err := read[wire.Leases](c)
+	asked, err := readMany[wire.Leases](c)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (c *request) release() (any, error) {
 }
 
 func (c *request) nack() (any, error) {
-	asked, err := read[wire.Nack](c)
+	asked, err := readMany[wire.Nack](c)
 	if err == nil {
 		err = c.many(len(asked.Messages))
 	}
@@ -101,7 +101,7 @@ func (c *request) giveBackAll(rs []backend.Return) (any, error) {
 }
 
 func (c *request) extend() (any, error) {
-	asked, err := read[wire.Extend](c)
+	asked, err := readMany[wire.Extend](c)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *request) extend() (any, error) {
 }
 
 func (c *request) dead() (any, error) {
-	asked, err := read[wire.Dead](c)
+	asked, err := readMany[wire.Dead](c)
 	if err == nil {
 		err = c.many(len(asked.Messages))
 	}

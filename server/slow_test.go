@@ -107,3 +107,42 @@ func TestCloseGivesBack(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
+
+// An uncountable store has queues that are too deep to count.
+type uncountable struct {
+	backend.Backend
+	lacks []backend.Feature
+}
+
+func (s uncountable) Traits() backend.Traits {
+	t := s.Backend.Traits()
+	for _, f := range s.lacks {
+		t.Lacks = t.Lacks.With(f)
+	}
+	return t
+}
+
+func (s uncountable) Open(
+	ctx context.Context, name string, o backend.Options,
+) (backend.Queue, error) {
+	q, err := s.Backend.Open(ctx, name, o)
+	return deepQueue{q}, err
+}
+
+type deepQueue struct{ backend.Queue }
+
+func (deepQueue) Stats(ctx context.Context) (backend.Stats, error) {
+	<-ctx.Done()
+	return backend.Stats{}, ctx.Err()
+}
+
+// A server is ready though its store takes long to count a queue.
+func TestReadyWithoutCounting(t *testing.T) {
+	t.Parallel()
+	for _, lacks := range [][]backend.Feature{nil, {backend.Getting}} {
+		f := startOn(t, uncountable{memory.New(), lacks})
+		f.call(t, http.MethodGet, "/readyz", "").want(t, http.StatusOK, "")
+		f.push(t)
+		f.call(t, http.MethodGet, "/readyz", "").want(t, http.StatusOK, "")
+	}
+}
