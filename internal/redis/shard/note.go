@@ -286,7 +286,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 		return err
 	}
 	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
-		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
+		err := ended.each(func(s *store.Store) error { return s.ResumeAll(ctx) }) // it would stay
 		_, forget := q.endPushes(ctx, ended, forgotten)
 		if err = errors.Join(err, forget); err != nil {
 			return err
@@ -373,7 +373,7 @@ func (q *Queue) held(ctx context.Context, g generation, change func(pause string
 		if pause == "" {
 			p.For = newShards
 		}
-		if err := pauseAll(ctx, g, p); err != nil {
+		if err := g.each(func(s *store.Store) error { return s.FirstPause(ctx, p) }); err != nil {
 			return "", err
 		}
 		if note, err := change(pause); err != nil || note != store.PauseChanged {
@@ -384,37 +384,28 @@ func (q *Queue) held(ctx context.Context, g generation, change func(pause string
 
 // release gives new shards the queue's pause, or none. Another program may have been faster, so that the note has
 // others; then these are no shards.
+//
+// PauseAll and ResumeAll begin with the queue's own store. A change that is not seen there comes to
+// the shards later, or has come to them meanwhile: then they keep it, also where this program is
+// slow, or ends here.
 func (q *Queue) release(ctx context.Context, g generation, note string) error {
+	p := backend.Pause{Until: backend.EarliestDue}
 	if slices.Contains(strings.Split(note, ","), noteOf([]generation{g})) {
-		return q.carryPause(ctx, g)
-	}
-	return pauseAll(ctx, g, backend.Pause{Until: backend.EarliestDue})
-}
-
-// carryPause gives new shards the pause of the queue's own store, or none. Where another program changes the
-// pause meanwhile, it does so again. PauseAll begins with that store: a change that is not seen here comes to
-// the shards later.
-func (q *Queue) carryPause(ctx context.Context, to generation) error {
-	for {
 		pause, err := q.base.PauseText(ctx)
 		if err != nil {
 			return err
 		}
-		p := backend.Pause{Until: script.MS(pause)}
-		if pause == "" {
-			p.Until = backend.EarliestDue
-		}
-		if err := pauseAll(ctx, to, p); err != nil {
-			return err
-		}
-		if again, err := q.base.PauseText(ctx); err != nil || again == pause {
-			return err
+		if pause != "" {
+			p.Until = script.MS(pause)
 		}
 	}
+	return g.each(func(s *store.Store) error { return s.AfterFirstPause(ctx, p) })
 }
 
-func pauseAll(ctx context.Context, g generation, p backend.Pause) error {
-	_, err := all(g.shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+func (g generation) each(do func(s *store.Store) error) error {
+	_, err := all(g.shards, func(_ int, s *store.Store) (struct{}, error) {
+		return struct{}{}, do(s)
+	})
 	return err
 }
 

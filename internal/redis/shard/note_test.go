@@ -1,9 +1,12 @@
 package shard_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -134,6 +137,94 @@ func TestPauseWhileResharding(t *testing.T) {
 			}
 			redistest.Must(t, q.ResumeAll(ctx), other.Remove(ctx, t.Name()))
 		})
+	}
+}
+
+// givesPause reports whether a command is a script on the pause of a new shard alone, of so many.
+func givesPause(cmd redis.Cmder, shards string) bool {
+	args := cmd.Args()
+	if cmd.Name() != "evalsha" || args[2] != 1 {
+		return false
+	}
+	key, _ := args[3].(string)
+	return strings.Contains(key, "/"+shards+".") && strings.HasSuffix(key, "}:paused")
+}
+
+// dyingAfterPauses returns a client that ends after its first scripts on the pauses of new shards
+// that are in the note. Before them change is called.
+func dyingAfterPauses(t *testing.T, same *redis.Client, shards string, change func()) *redis.Client {
+	t.Helper()
+	dying := redistest.Another(t, same)
+	var noted, changed atomic.Bool
+	var once sync.Once
+	dying.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		switch {
+		case noted.Load() && givesPause(cmd, shards):
+			once.Do(change)
+			changed.Store(true)
+		case changed.Load():
+			cmd.SetErr(errStopped)
+			return errStopped
+		}
+		err := send()
+		if script, ok := cmd.(interface{ Text() (string, error) }); ok {
+			if note, _ := script.Text(); strings.HasSuffix(note, ":"+shards) {
+				noted.Store(true)
+			}
+		}
+		return err
+	}))
+	return dying
+}
+
+// TestPauseBeforeShardsAreReleased has another program pause a queue, or let it go on, while the one
+// that made new shards is about to give them the queue's pause. That program ends then. The later
+// change stays.
+func TestPauseBeforeShardsAreReleased(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, pause := range map[string]bool{"pause": true, "resume": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			other := zsetpoll.New(client, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = other.Close() })
+			q := open(t, other)
+			change := q.ResumeAll
+			if pause {
+				change = func(ctx context.Context) error { return q.PauseAll(ctx, backend.Pause{}) }
+			} else {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			}
+			var changed error
+			dying := dyingAfterPauses(t, client, "8", func() { changed = change(ctx) })
+			b := zsetpoll.New(dying, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = b.Close() })
+			if err := b.Reshard(ctx, t.Name(), 8); err == nil {
+				t.Error("the program did not end")
+			}
+			redistest.Must(t, changed, other.Reshard(ctx, t.Name(), 8))
+			redistest.Must(t, q.Schedule(ctx, ids(0, 20))...)
+			if st, err := q.Stats(ctx); err != nil || st.Paused != pause {
+				t.Errorf("paused: %v, %v, want %v", st.Paused, err, pause)
+			}
+			if pause {
+				wantsNone(ctx, t, q)
+				redistest.Must(t, q.ResumeAll(ctx))
+			}
+			takeAll(ctx, t, q, 20)
+			redistest.Must(t, q.Close(), other.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// wantsNone checks that a queue hands out nothing.
+func wantsNone(ctx context.Context, t *testing.T, q backend.Queue) {
+	t.Helper()
+	short, cancel := context.WithTimeout(ctx, redistest.Quiet)
+	defer cancel()
+	if ds, err := q.Receive(short, 100, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("received %d messages, %v", len(ds), err)
 	}
 }
 
