@@ -110,12 +110,20 @@ func (q *Queue) upToDate(ctx context.Context) error {
 	return q.refresh(ctx)
 }
 
-// plain returns the store of a queue without shards, or nil.
-func (q *Queue) plain(ctx context.Context) *store.Store {
-	if q.whole() != nil {
-		_ = q.upToDate(ctx) // the store gives the call an error too
+// plain returns the store of a queue without shards, or nil. While the note was never read, the queue
+// may have shards.
+func (q *Queue) plain(ctx context.Context) (*store.Store, error) {
+	if q.whole() == nil {
+		return nil, nil
 	}
-	return q.whole()
+	err := q.upToDate(ctx)
+	q.mu.Lock()
+	known := !q.read.IsZero()
+	q.mu.Unlock()
+	if known {
+		err = nil // the store gives the call an error too
+	}
+	return q.whole(), err
 }
 
 // refresh reads the note.

@@ -228,6 +228,54 @@ func wantsNone(ctx context.Context, t *testing.T, q backend.Queue) {
 	}
 }
 
+// withoutNote lets no script on the queue's note alone through while it is away.
+func withoutNote(t *testing.T, same *redis.Client, away *atomic.Bool) *redis.Client {
+	t.Helper()
+	client := redistest.Another(t, same)
+	key := "delayq:{" + t.Name() + "}:shards"
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		args := cmd.Args()
+		if strings.HasPrefix(cmd.Name(), "eval") && args[2] == 1 && args[3] == key && away.Load() {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return send()
+	}))
+	return client
+}
+
+// TestOpenWithoutNote opens a queue that has shards while their note cannot be read. Calls do not take
+// the queue for one without.
+func TestOpenWithoutNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	b := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	redistest.Must(t, open(t, b).Schedule(ctx, []backend.Message{{ID: "a", Delay: time.Hour}})...)
+	var away atomic.Bool
+	away.Store(true)
+	plain := zsetpoll.New(withoutNote(t, client, &away))
+	t.Cleanup(func() { _ = plain.Close() })
+	q := open(t, plain)
+	redistest.Wants(t, q.Cancel(ctx, []string{"a"}), backend.ErrUnavailable)
+	redistest.Wants(t, q.Reschedule(ctx, []backend.Move{{ID: "a"}}), backend.ErrUnavailable)
+	_, errs := q.Get(ctx, []string{"a"})
+	redistest.Wants(t, errs, backend.ErrUnavailable)
+	_, err := q.Stats(ctx)
+	_, _, err2 := q.Peek(ctx, "", 1)
+	_, _, err3 := q.ListDead(ctx, "", 1)
+	_, _, err4 := q.ListDeadIDs(ctx, "", 1)
+	_, _, err5 := q.TrimDead(ctx, backend.Retention{MaxCount: 1})
+	redistest.Wants(t, []error{err, err2, err3, err4, err5}, backend.ErrUnavailable)
+	away.Store(false)
+	if st, err := q.Stats(ctx); st.Scheduled != 1 || err != nil {
+		t.Errorf("Stats returns %+v, %v", st, err)
+	}
+	redistest.Must(t, q.Cancel(ctx, []string{"a"})...)
+	redistest.Must(t, plain.Close(), b.Close(), zsetpoll.New(client).Remove(ctx, t.Name()))
+}
+
 // TestNoteChangesDuringALook has the note change while a worker reads it. The worker reads it again.
 func TestNoteChangesDuringALook(t *testing.T) {
 	t.Parallel()
