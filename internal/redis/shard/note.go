@@ -95,6 +95,12 @@ const forgotten = 24 * time.Hour
 // then other programs know none, or another, until this handle writes it again.
 var readAgain = time.Minute
 
+// goesBy is for how long pushes go by a note that cannot be read again: far less than forgotten.
+const goesBy = time.Hour
+
+// lookAgain is after how long pushes look for a note that could not be read.
+const lookAgain = time.Second
+
 // settled is how long a generation refuses pushes before it ends. By then the replicas of its masters know that
 // it does: a failover does not take that back.
 var settled = 15 * time.Second
@@ -110,8 +116,52 @@ func (q *Queue) upToDate(ctx context.Context) error {
 	return q.refresh(ctx)
 }
 
-// plain returns the store of a queue without shards, or nil. While the note was never read, the queue
-// may have shards.
+// beforePush is upToDate for pushes. Those to other masters go on while that of the note does not
+// reply. A newer generation may be there then: each known one that has ended refuses new ids.
+func (q *Queue) beforePush(ctx context.Context) error {
+	q.mu.Lock()
+	age, missed := time.Since(q.read), !q.unread.IsZero()
+	if missed && age < goesBy {
+		q.lookLocked()
+	}
+	q.mu.Unlock()
+	switch {
+	case age < readAgain, missed && age < goesBy:
+		return nil
+	case age >= goesBy:
+		return q.refresh(ctx)
+	default:
+		return q.tryRefresh(ctx)
+	}
+}
+
+// tryRefresh is refresh, and returns nil where the note cannot be read soon.
+func (q *Queue) tryRefresh(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	note, err := q.base.Note(short)
+	if err == nil {
+		return q.adopt(ctx, note)
+	}
+	if !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unread = time.Now()
+	return nil
+}
+
+// lookLocked has the note read that could not be read, once in a while. No push waits for that.
+func (q *Queue) lookLocked() {
+	if !q.busy && time.Since(q.unread) >= lookAgain {
+		q.unread, q.busy = time.Now(), true
+		q.Calls.Go(q.maintainOnce)
+	}
+}
+
+// plain returns the store of a queue without shards, or nil. While the note was never read, the
+// queue may have shards.
 func (q *Queue) plain(ctx context.Context) (*store.Store, error) {
 	if q.whole() == nil {
 		return nil, nil
@@ -138,6 +188,9 @@ func (q *Queue) refresh(ctx context.Context) error {
 // adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
 // messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (err error) {
+	q.mu.Lock()
+	q.unread = time.Time{}
+	q.mu.Unlock()
 	if note == "" && q.whole() != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()

@@ -228,14 +228,15 @@ func wantsNone(ctx context.Context, t *testing.T, q backend.Queue) {
 	}
 }
 
-// withoutNote lets no script on the queue's note alone through while it is away.
-func withoutNote(t *testing.T, same *redis.Client, away *atomic.Bool) *redis.Client {
+// withoutNote lets no script on the queue's note alone through while it is away, and calls meet.
+func withoutNote(t *testing.T, same *redis.Client, away *atomic.Bool, meet func()) *redis.Client {
 	t.Helper()
 	client := redistest.Another(t, same)
 	key := "delayq:{" + t.Name() + "}:shards"
 	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
 		args := cmd.Args()
 		if strings.HasPrefix(cmd.Name(), "eval") && args[2] == 1 && args[3] == key && away.Load() {
+			meet()
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}
@@ -244,8 +245,8 @@ func withoutNote(t *testing.T, same *redis.Client, away *atomic.Bool) *redis.Cli
 	return client
 }
 
-// TestOpenWithoutNote opens a queue that has shards while their note cannot be read. Calls do not take
-// the queue for one without.
+// TestOpenWithoutNote opens a queue that has shards while their note cannot be read. Calls do not
+// take the queue for one without.
 func TestOpenWithoutNote(t *testing.T) {
 	t.Parallel()
 	ctx := redistest.Deadline(t)
@@ -255,7 +256,7 @@ func TestOpenWithoutNote(t *testing.T) {
 	redistest.Must(t, open(t, b).Schedule(ctx, []backend.Message{{ID: "a", Delay: time.Hour}})...)
 	var away atomic.Bool
 	away.Store(true)
-	plain := zsetpoll.New(withoutNote(t, client, &away))
+	plain := zsetpoll.New(withoutNote(t, client, &away, func() {}))
 	t.Cleanup(func() { _ = plain.Close() })
 	q := open(t, plain)
 	redistest.Wants(t, q.Cancel(ctx, []string{"a"}), backend.ErrUnavailable)
@@ -274,6 +275,82 @@ func TestOpenWithoutNote(t *testing.T) {
 	}
 	redistest.Must(t, q.Cancel(ctx, []string{"a"})...)
 	redistest.Must(t, plain.Close(), b.Close(), zsetpoll.New(client).Remove(ctx, t.Name()))
+}
+
+// pushUntil pushes messages of new ids until something is true, and returns the next id.
+func pushUntil(ctx context.Context, t *testing.T, q backend.Queue, from int, done func() bool) int {
+	t.Helper()
+	redistest.Await(t, "pushes", func() bool {
+		redistest.Must(t, q.Schedule(ctx, ids(from, 1))...)
+		from++
+		return done()
+	})
+	return from
+}
+
+// TestPushesWithoutNote has a program push while the note cannot be read. Its pushes go on, and few
+// look for the note. When another program has made new shards, those of new ids fail until it is
+// read.
+func TestPushesWithoutNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	var away atomic.Bool
+	var tries atomic.Int64
+	b := zsetpoll.New(withoutNote(t, client, &away, func() { tries.Add(1) }), zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	away.Store(true)
+	n := pushUntil(ctx, t, q, 0, func() bool { return tries.Load() > 0 })
+	began := time.Now()
+	n = pushUntil(ctx, t, q, n, func() bool { return time.Since(began) > time.Second })
+	for range 200 {
+		n = pushUntil(ctx, t, q, n, func() bool { return true })
+	}
+	if most := 3 * (3 + int64(time.Since(began)/time.Second)); tries.Load() > most {
+		t.Errorf("%d pushes tried %d times to read the note, want up to %d", n, tries.Load(), most)
+	}
+	other := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = other.Close() })
+	redistest.Must(t, other.Reshard(ctx, t.Name(), 8))
+	redistest.Wants(t, q.Schedule(ctx, ids(0, 1)), backend.ErrDuplicate)
+	redistest.Wants(t, q.Schedule(ctx, ids(n, 1)), backend.ErrUnavailable)
+	special := []backend.Message{{ID: "r", Replace: true}, {ID: "u", UniqueFor: time.Hour}}
+	redistest.Wants(t, q.Schedule(ctx, special), backend.ErrUnavailable)
+	redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrUnavailable)
+	redistest.Must(t, q.Cancel(ctx, []string{"0"})...)
+	away.Store(false)
+	redistest.Must(t, q.Schedule(ctx, ids(n, 1))...)
+	if got := note(ctx, t, client); got != "4,8" {
+		t.Errorf("the note is %q", got)
+	}
+	takeAll(ctx, t, q, n)
+	redistest.Must(t, q.Close(), b.Close(), other.Remove(ctx, t.Name()))
+}
+
+// TestPushesWithAStalledNote has the master of the note not reply. No push waits for it for long.
+func TestPushesWithAStalledNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	var stalls atomic.Bool
+	var waiting atomic.Int64
+	goOn := make(chan struct{})
+	stalled := withoutNote(t, client, &stalls, func() { waiting.Add(1); <-goOn })
+	b := zsetpoll.New(stalled, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	stalls.Store(true)
+	// A push waits, and then one look that no push waits for.
+	n := pushUntil(ctx, t, q, 0, func() bool { return waiting.Load() == 2 })
+	began := time.Now()
+	pushUntil(ctx, t, q, n, func() bool { return time.Since(began) > 2*time.Second })
+	if n := waiting.Load(); n != 2 {
+		t.Errorf("%d calls wait for the note, want 2", n)
+	}
+	stalls.Store(false)
+	close(goOn)
+	redistest.Must(t, q.Close(), b.Close(), zsetpoll.New(client).Remove(ctx, t.Name()))
 }
 
 // TestNoteChangesDuringALook has the note change while a worker reads it. The worker reads it again.

@@ -28,6 +28,7 @@ type Queue struct {
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
 	read   time.Time    // when the note was read; zero before that
+	unread time.Time    // when a push last looked for it in vain; zero once it was read
 	split  time.Time    // since when this handle has known that generation 0 is not the newest
 	turns  int          // how often something was looked at without a reason
 	turn   int          // the shard that is then
@@ -242,7 +243,7 @@ func pick[T any](items []T, places []int) []T {
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if q.whole() == nil { // which refuses pushes itself
-		if err := q.upToDate(ctx); err != nil {
+		if err := q.beforePush(ctx); err != nil {
 			return backend.FailAll(len(ms), err)
 		}
 	}
