@@ -37,7 +37,22 @@ func NewPausing(r Runner, key, channel string) Pausing {
 
 // PauseAll is as in backend.Queue.
 func (p *Pausing) PauseAll(ctx context.Context, pause backend.Pause) error {
-	reply, err := p.pauses.Run(ctx, pauseScript, Due(pause.Until), Delay(pause.For))
+	return p.pause(ctx, pause, "")
+}
+
+// FirstPause is PauseAll for a store that only its maker knows.
+func (p *Pausing) FirstPause(ctx context.Context, pause backend.Pause) error {
+	return p.pause(ctx, pause, "first")
+}
+
+// AfterFirstPause is PauseAll where the store still has the pause of FirstPause. Where another call
+// has changed that pause or ended it, it changes nothing.
+func (p *Pausing) AfterFirstPause(ctx context.Context, pause backend.Pause) error {
+	return p.pause(ctx, pause, "next")
+}
+
+func (p *Pausing) pause(ctx context.Context, pause backend.Pause, how string) error {
+	reply, err := p.pauses.Run(ctx, pauseScript, Due(pause.Until), Delay(pause.For), how)
 	if err != nil {
 		return err
 	}

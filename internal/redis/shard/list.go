@@ -82,7 +82,10 @@ type entry struct {
 // Peek is as in backend.Queue. It reads a part of the page from each shard. What is behind the first
 // place at which a shard has more is left for the next page.
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
-	if s := q.plain(ctx); s != nil {
+	switch s, err := q.plain(ctx); {
+	case err != nil:
+		return nil, "", err
+	case s != nil:
 		return s.Peek(ctx, cursor, limit)
 	}
 	var from place
@@ -189,7 +192,10 @@ func (d deadPlaces) String() string {
 
 // ListDead is as in backend.Queue. A page ends where the next letter of a shard is not known.
 func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) (page []backend.DeadLetter, next string, err error) {
-	if s := q.plain(ctx); s != nil {
+	switch s, err := q.plain(ctx); {
+	case err != nil:
+		return nil, "", err
+	case s != nil:
 		return s.ListDead(ctx, cursor, limit)
 	}
 	from, err := deadPlacesOf(cursor)
@@ -237,7 +243,10 @@ func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) (page []
 
 // ListDeadIDs is as in backend.Queue.
 func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	if s := q.plain(ctx); s != nil {
+	switch s, err := q.plain(ctx); {
+	case err != nil:
+		return nil, "", err
+	case s != nil:
 		return s.ListDeadIDs(ctx, cursor, limit)
 	}
 	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
@@ -249,7 +258,10 @@ const trimAtOnce = 500
 // TrimDead is as in backend.Queue. Each shard deletes what is too old. What is too many are the oldest
 // of all.
 func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
-	if s := q.plain(ctx); s != nil {
+	switch s, err := q.plain(ctx); {
+	case err != nil:
+		return 0, false, err
+	case s != nil:
 		return s.TrimDead(ctx, r)
 	}
 	if r.MaxAge > 0 {

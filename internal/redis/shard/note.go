@@ -95,6 +95,12 @@ const forgotten = 24 * time.Hour
 // then other programs know none, or another, until this handle writes it again.
 var readAgain = time.Minute
 
+// goesBy is for how long pushes go by a note that cannot be read again: far less than forgotten.
+const goesBy = time.Hour
+
+// lookAgain is after how long pushes look for a note that could not be read.
+const lookAgain = time.Second
+
 // settled is how long a generation refuses pushes before it ends. By then the replicas of its masters know that
 // it does: a failover does not take that back.
 var settled = 15 * time.Second
@@ -110,12 +116,64 @@ func (q *Queue) upToDate(ctx context.Context) error {
 	return q.refresh(ctx)
 }
 
-// plain returns the store of a queue without shards, or nil.
-func (q *Queue) plain(ctx context.Context) *store.Store {
-	if q.whole() != nil {
-		_ = q.upToDate(ctx) // the store gives the call an error too
+// beforePush is upToDate for pushes. Those to other masters go on while that of the note does not
+// reply. A newer generation may be there then: each known one that has ended refuses new ids.
+func (q *Queue) beforePush(ctx context.Context) error {
+	q.mu.Lock()
+	age, missed := time.Since(q.read), !q.unread.IsZero()
+	if missed && age < goesBy {
+		q.lookLocked()
 	}
-	return q.whole()
+	q.mu.Unlock()
+	switch {
+	case age < readAgain, missed && age < goesBy:
+		return nil
+	case age >= goesBy:
+		return q.refresh(ctx)
+	default:
+		return q.tryRefresh(ctx)
+	}
+}
+
+// tryRefresh is refresh, and returns nil where the note cannot be read soon.
+func (q *Queue) tryRefresh(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	note, err := q.base.Note(short)
+	if err == nil {
+		return q.adopt(ctx, note)
+	}
+	if !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unread = time.Now()
+	return nil
+}
+
+// lookLocked has the note read that could not be read, once in a while. No push waits for that.
+func (q *Queue) lookLocked() {
+	if !q.busy && time.Since(q.unread) >= lookAgain {
+		q.unread, q.busy = time.Now(), true
+		q.Calls.Go(q.maintainOnce)
+	}
+}
+
+// plain returns the store of a queue without shards, or nil. While the note was never read, the
+// queue may have shards.
+func (q *Queue) plain(ctx context.Context) (*store.Store, error) {
+	if q.whole() == nil {
+		return nil, nil
+	}
+	err := q.upToDate(ctx)
+	q.mu.Lock()
+	known := !q.read.IsZero()
+	q.mu.Unlock()
+	if known {
+		err = nil // the store gives the call an error too
+	}
+	return q.whole(), err
 }
 
 // refresh reads the note.
@@ -130,6 +188,9 @@ func (q *Queue) refresh(ctx context.Context) error {
 // adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
 // messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (err error) {
+	q.mu.Lock()
+	q.unread = time.Time{}
+	q.mu.Unlock()
 	if note == "" && q.whole() != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -286,7 +347,7 @@ func (q *Queue) end(ctx context.Context, gens []generation, ended generation) er
 		return err
 	}
 	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
-		err := pauseAll(ctx, ended, backend.Pause{Until: backend.EarliestDue}) // it would stay
+		err := ended.each(func(s *store.Store) error { return s.ResumeAll(ctx) }) // it would stay
 		_, forget := q.endPushes(ctx, ended, forgotten)
 		if err = errors.Join(err, forget); err != nil {
 			return err
@@ -373,7 +434,7 @@ func (q *Queue) held(ctx context.Context, g generation, change func(pause string
 		if pause == "" {
 			p.For = newShards
 		}
-		if err := pauseAll(ctx, g, p); err != nil {
+		if err := g.each(func(s *store.Store) error { return s.FirstPause(ctx, p) }); err != nil {
 			return "", err
 		}
 		if note, err := change(pause); err != nil || note != store.PauseChanged {
@@ -384,37 +445,28 @@ func (q *Queue) held(ctx context.Context, g generation, change func(pause string
 
 // release gives new shards the queue's pause, or none. Another program may have been faster, so that the note has
 // others; then these are no shards.
+//
+// PauseAll and ResumeAll begin with the queue's own store. A change that is not seen there comes to
+// the shards later, or has come to them meanwhile: then they keep it, also where this program is
+// slow, or ends here.
 func (q *Queue) release(ctx context.Context, g generation, note string) error {
+	p := backend.Pause{Until: backend.EarliestDue}
 	if slices.Contains(strings.Split(note, ","), noteOf([]generation{g})) {
-		return q.carryPause(ctx, g)
-	}
-	return pauseAll(ctx, g, backend.Pause{Until: backend.EarliestDue})
-}
-
-// carryPause gives new shards the pause of the queue's own store, or none. Where another program changes the
-// pause meanwhile, it does so again. PauseAll begins with that store: a change that is not seen here comes to
-// the shards later.
-func (q *Queue) carryPause(ctx context.Context, to generation) error {
-	for {
 		pause, err := q.base.PauseText(ctx)
 		if err != nil {
 			return err
 		}
-		p := backend.Pause{Until: script.MS(pause)}
-		if pause == "" {
-			p.Until = backend.EarliestDue
-		}
-		if err := pauseAll(ctx, to, p); err != nil {
-			return err
-		}
-		if again, err := q.base.PauseText(ctx); err != nil || again == pause {
-			return err
+		if pause != "" {
+			p.Until = script.MS(pause)
 		}
 	}
+	return g.each(func(s *store.Store) error { return s.AfterFirstPause(ctx, p) })
 }
 
-func pauseAll(ctx context.Context, g generation, p backend.Pause) error {
-	_, err := all(g.shards, func(_ int, s *store.Store) (none struct{}, err error) { return none, s.PauseAll(ctx, p) })
+func (g generation) each(do func(s *store.Store) error) error {
+	_, err := all(g.shards, func(_ int, s *store.Store) (struct{}, error) {
+		return struct{}{}, do(s)
+	})
 	return err
 }
 

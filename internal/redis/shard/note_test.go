@@ -1,9 +1,12 @@
 package shard_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -135,6 +138,219 @@ func TestPauseWhileResharding(t *testing.T) {
 			redistest.Must(t, q.ResumeAll(ctx), other.Remove(ctx, t.Name()))
 		})
 	}
+}
+
+// givesPause reports whether a command is a script on the pause of a new shard alone, of so many.
+func givesPause(cmd redis.Cmder, shards string) bool {
+	args := cmd.Args()
+	if cmd.Name() != "evalsha" || args[2] != 1 {
+		return false
+	}
+	key, _ := args[3].(string)
+	return strings.Contains(key, "/"+shards+".") && strings.HasSuffix(key, "}:paused")
+}
+
+// dyingAfterPauses returns a client that ends after its first scripts on the pauses of new shards
+// that are in the note. Before them change is called.
+func dyingAfterPauses(t *testing.T, same *redis.Client, shards string, change func()) *redis.Client {
+	t.Helper()
+	dying := redistest.Another(t, same)
+	var noted, changed atomic.Bool
+	var once sync.Once
+	dying.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		switch {
+		case noted.Load() && givesPause(cmd, shards):
+			once.Do(change)
+			changed.Store(true)
+		case changed.Load():
+			cmd.SetErr(errStopped)
+			return errStopped
+		}
+		err := send()
+		if script, ok := cmd.(interface{ Text() (string, error) }); ok {
+			if note, _ := script.Text(); strings.HasSuffix(note, ":"+shards) {
+				noted.Store(true)
+			}
+		}
+		return err
+	}))
+	return dying
+}
+
+// TestPauseBeforeShardsAreReleased has another program pause a queue, or let it go on, while the one
+// that made new shards is about to give them the queue's pause. That program ends then. The later
+// change stays.
+func TestPauseBeforeShardsAreReleased(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, pause := range map[string]bool{"pause": true, "resume": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			other := zsetpoll.New(client, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = other.Close() })
+			q := open(t, other)
+			change := q.ResumeAll
+			if pause {
+				change = func(ctx context.Context) error { return q.PauseAll(ctx, backend.Pause{}) }
+			} else {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			}
+			var changed error
+			dying := dyingAfterPauses(t, client, "8", func() { changed = change(ctx) })
+			b := zsetpoll.New(dying, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = b.Close() })
+			if err := b.Reshard(ctx, t.Name(), 8); err == nil {
+				t.Error("the program did not end")
+			}
+			redistest.Must(t, changed, other.Reshard(ctx, t.Name(), 8))
+			redistest.Must(t, q.Schedule(ctx, ids(0, 20))...)
+			if st, err := q.Stats(ctx); err != nil || st.Paused != pause {
+				t.Errorf("paused: %v, %v, want %v", st.Paused, err, pause)
+			}
+			if pause {
+				wantsNone(ctx, t, q)
+				redistest.Must(t, q.ResumeAll(ctx))
+			}
+			takeAll(ctx, t, q, 20)
+			redistest.Must(t, q.Close(), other.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// wantsNone checks that a queue hands out nothing.
+func wantsNone(ctx context.Context, t *testing.T, q backend.Queue) {
+	t.Helper()
+	short, cancel := context.WithTimeout(ctx, redistest.Quiet)
+	defer cancel()
+	if ds, err := q.Receive(short, 100, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("received %d messages, %v", len(ds), err)
+	}
+}
+
+// withoutNote lets no script on the queue's note alone through while it is away, and calls meet.
+func withoutNote(t *testing.T, same *redis.Client, away *atomic.Bool, meet func()) *redis.Client {
+	t.Helper()
+	client := redistest.Another(t, same)
+	key := "delayq:{" + t.Name() + "}:shards"
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		args := cmd.Args()
+		if strings.HasPrefix(cmd.Name(), "eval") && args[2] == 1 && args[3] == key && away.Load() {
+			meet()
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return send()
+	}))
+	return client
+}
+
+// TestOpenWithoutNote opens a queue that has shards while their note cannot be read. Calls do not
+// take the queue for one without.
+func TestOpenWithoutNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	b := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	redistest.Must(t, open(t, b).Schedule(ctx, []backend.Message{{ID: "a", Delay: time.Hour}})...)
+	var away atomic.Bool
+	away.Store(true)
+	plain := zsetpoll.New(withoutNote(t, client, &away, func() {}))
+	t.Cleanup(func() { _ = plain.Close() })
+	q := open(t, plain)
+	redistest.Wants(t, q.Cancel(ctx, []string{"a"}), backend.ErrUnavailable)
+	redistest.Wants(t, q.Reschedule(ctx, []backend.Move{{ID: "a"}}), backend.ErrUnavailable)
+	_, errs := q.Get(ctx, []string{"a"})
+	redistest.Wants(t, errs, backend.ErrUnavailable)
+	_, err := q.Stats(ctx)
+	_, _, err2 := q.Peek(ctx, "", 1)
+	_, _, err3 := q.ListDead(ctx, "", 1)
+	_, _, err4 := q.ListDeadIDs(ctx, "", 1)
+	_, _, err5 := q.TrimDead(ctx, backend.Retention{MaxCount: 1})
+	redistest.Wants(t, []error{err, err2, err3, err4, err5}, backend.ErrUnavailable)
+	away.Store(false)
+	if st, err := q.Stats(ctx); st.Scheduled != 1 || err != nil {
+		t.Errorf("Stats returns %+v, %v", st, err)
+	}
+	redistest.Must(t, q.Cancel(ctx, []string{"a"})...)
+	redistest.Must(t, plain.Close(), b.Close(), zsetpoll.New(client).Remove(ctx, t.Name()))
+}
+
+// pushUntil pushes messages of new ids until something is true, and returns the next id.
+func pushUntil(ctx context.Context, t *testing.T, q backend.Queue, from int, done func() bool) int {
+	t.Helper()
+	redistest.Await(t, "pushes", func() bool {
+		redistest.Must(t, q.Schedule(ctx, ids(from, 1))...)
+		from++
+		return done()
+	})
+	return from
+}
+
+// TestPushesWithoutNote has a program push while the note cannot be read. Its pushes go on, and few
+// look for the note. When another program has made new shards, those of new ids fail until it is
+// read.
+func TestPushesWithoutNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	var away atomic.Bool
+	var tries atomic.Int64
+	b := zsetpoll.New(withoutNote(t, client, &away, func() { tries.Add(1) }), zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	away.Store(true)
+	n := pushUntil(ctx, t, q, 0, func() bool { return tries.Load() > 0 })
+	began := time.Now()
+	n = pushUntil(ctx, t, q, n, func() bool { return time.Since(began) > time.Second })
+	for range 200 {
+		n = pushUntil(ctx, t, q, n, func() bool { return true })
+	}
+	if most := 3 * (3 + int64(time.Since(began)/time.Second)); tries.Load() > most {
+		t.Errorf("%d pushes tried %d times to read the note, want up to %d", n, tries.Load(), most)
+	}
+	other := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = other.Close() })
+	redistest.Must(t, other.Reshard(ctx, t.Name(), 8))
+	redistest.Wants(t, q.Schedule(ctx, ids(0, 1)), backend.ErrDuplicate)
+	redistest.Wants(t, q.Schedule(ctx, ids(n, 1)), backend.ErrUnavailable)
+	special := []backend.Message{{ID: "r", Replace: true}, {ID: "u", UniqueFor: time.Hour}}
+	redistest.Wants(t, q.Schedule(ctx, special), backend.ErrUnavailable)
+	redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrUnavailable)
+	redistest.Must(t, q.Cancel(ctx, []string{"0"})...)
+	away.Store(false)
+	redistest.Must(t, q.Schedule(ctx, ids(n, 1))...)
+	if got := note(ctx, t, client); got != "4,8" {
+		t.Errorf("the note is %q", got)
+	}
+	takeAll(ctx, t, q, n)
+	redistest.Must(t, q.Close(), b.Close(), other.Remove(ctx, t.Name()))
+}
+
+// TestPushesWithAStalledNote has the master of the note not reply. No push waits for it for long.
+func TestPushesWithAStalledNote(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	client := testenv.SharedRedis(t).Client(t)
+	var stalls atomic.Bool
+	var waiting atomic.Int64
+	goOn := make(chan struct{})
+	stalled := withoutNote(t, client, &stalls, func() { waiting.Add(1); <-goOn })
+	b := zsetpoll.New(stalled, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	q := open(t, b)
+	stalls.Store(true)
+	// A push waits, and then one look that no push waits for.
+	n := pushUntil(ctx, t, q, 0, func() bool { return waiting.Load() == 2 })
+	began := time.Now()
+	pushUntil(ctx, t, q, n, func() bool { return time.Since(began) > 2*time.Second })
+	if n := waiting.Load(); n != 2 {
+		t.Errorf("%d calls wait for the note, want 2", n)
+	}
+	stalls.Store(false)
+	close(goOn)
+	redistest.Must(t, q.Close(), b.Close(), zsetpoll.New(client).Remove(ctx, t.Name()))
 }
 
 // TestNoteChangesDuringALook has the note change while a worker reads it. The worker reads it again.

@@ -27,7 +27,8 @@ type Queue struct {
 
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
-	read   time.Time    // when the note was read
+	read   time.Time    // when the note was read; zero before that
+	unread time.Time    // when a push last looked for it in vain; zero once it was read
 	split  time.Time    // since when this handle has known that generation 0 is not the newest
 	turns  int          // how often something was looked at without a reason
 	turn   int          // the shard that is then
@@ -64,6 +65,9 @@ func New(ctx context.Context, c Config, stores store.Config, name string, n int)
 	case err == nil && note != "":
 		return q, q.adopt(ctx, note)
 	case n == 1: // where the server does not reply, the calls find out
+		if err != nil {
+			q.read = time.Time{}
+		}
 		return q, nil
 	case err != nil:
 		return q, err
@@ -239,7 +243,7 @@ func pick[T any](items []T, places []int) []T {
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if q.whole() == nil { // which refuses pushes itself
-		if err := q.upToDate(ctx); err != nil {
+		if err := q.beforePush(ctx); err != nil {
 			return backend.FailAll(len(ms), err)
 		}
 	}
@@ -326,7 +330,9 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 
 // find does something with the messages of some ids.
 func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, ids []string) []error) []error {
-	q.plain(ctx)
+	if _, err := q.plain(ctx); err != nil {
+		return backend.FailAll(len(ids), err)
+	}
 	return q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		return do(s.Store, pick(ids, places))
 	})
@@ -334,7 +340,9 @@ func (q *Queue) find(ctx context.Context, ids []string, do func(s *store.Store, 
 
 // Reschedule is as in backend.Queue.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	q.plain(ctx)
+	if _, err := q.plain(ctx); err != nil {
+		return backend.FailAll(len(ms), err)
+	}
 	return q.byID(ctx, len(ms), func(i int) string { return ms[i].ID }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		return s.Reschedule(ctx, pick(ms, places))
 	})
@@ -342,8 +350,10 @@ func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 
 // Get is as in backend.Queue.
 func (q *Queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
-	q.plain(ctx)
 	infos := make([]backend.MessageInfo, len(ids))
+	if _, err := q.plain(ctx); err != nil {
+		return infos, backend.FailAll(len(ids), err)
+	}
 	return infos, q.byID(ctx, len(ids), func(i int) string { return ids[i] }, backend.ErrNotFound, func(s *shard, places []int) []error {
 		part, errs := s.Get(ctx, pick(ids, places))
 		for k, info := range part {
@@ -430,7 +440,10 @@ func (q *Queue) Paused(ctx context.Context) (paused bool, until time.Time, err e
 
 // Stats is as in backend.Queue. It counts each shard at a moment of its own.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
-	if s := q.plain(ctx); s != nil {
+	switch s, err := q.plain(ctx); {
+	case err != nil:
+		return backend.Stats{}, err
+	case s != nil:
 		return s.Stats(ctx)
 	}
 	shards, err := q.current(ctx)
