@@ -33,7 +33,12 @@ func must(t *testing.T, err error) {
 // serve starts a server on a new store.
 func serve(t *testing.T, opts ...server.Option) (url string) {
 	t.Helper()
-	s, err := server.New(memory.New(), append(opts, server.WithLogger(slog.New(slog.DiscardHandler)))...)
+	return serveOn(t, memory.New(), opts...)
+}
+
+func serveOn(t *testing.T, store backend.Backend, opts ...server.Option) (url string) {
+	t.Helper()
+	s, err := server.New(store, append(opts, server.WithLogger(slog.New(slog.DiscardHandler)))...)
 	must(t, err)
 	h := httptest.NewServer(s)
 	t.Cleanup(func() { s.Drain(); h.Close(); s.Close() })

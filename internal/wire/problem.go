@@ -163,8 +163,10 @@ func (p *Problem) Err() error {
 		return &remote{p.Detail, []error{&backend.UnsupportedError{Backend: p.Backend, Op: p.Operation}}}
 	case TooLarge:
 		return &remote{p.Detail, []error{&backend.InvalidError{What: "request", Value: "too large", Allowed: p.Detail}}}
-	case TooMany, Internal:
+	case TooMany:
 		return &remote{p.Title + ": " + p.Detail, []error{backend.ErrUnavailable}}
+	case Internal: // the store may have failed after the change
+		return &remote{p.Title + ": " + p.Detail, []error{backend.ErrUnavailable, backend.ErrOutcomeUnknown}}
 	}
 	var is []error
 	if s := kinds[p.Code].sentinel; s != nil {
