@@ -202,8 +202,7 @@ func failure(reply *http.Response, data []byte) error {
 		return p.Err()
 	}
 	err := fmt.Errorf("not a reply of a delayq server: %s", reply.Status)
-	switch reply.StatusCode {
-	case http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusServiceUnavailable: // of a proxy
+	if reply.StatusCode >= http.StatusInternalServerError { // of a proxy
 		return lostReply(err)
 	}
 	return err

@@ -3,10 +3,13 @@ package httpclient_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/server"
 )
 
 // faulty is a store whose acks end with then after they were done.
@@ -49,6 +52,41 @@ func TestServerFailsAfterTheChange(t *testing.T) {
 			if !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
 				t.Errorf("%s: message %d: %v", name, i, err)
 			}
+		}
+	}
+}
+
+// proxied is a handler of a server on a new store, before which pass may send replies of its own.
+func proxied(t *testing.T, pass func(w http.ResponseWriter, r *http.Request, s *server.Server)) (url string) {
+	t.Helper()
+	store := memory.New()
+	s, err := server.New(store)
+	must(t, err)
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass(w, r, s) }))
+	t.Cleanup(func() { s.Drain(); h.Close(); s.Close(); must(t, store.Close()) })
+	return h.URL
+}
+
+// A proxy that gives up on the server does not know what the server did.
+func TestErrorPageOfAProxy(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, 520, 524} {
+		url := proxied(t, func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+			if r.Method != http.MethodPost {
+				s.ServeHTTP(w, r)
+				return
+			}
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(status)
+		})
+		q := open(t, dial(t, url))
+		err := errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a"}})...)
+		if !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
+			t.Errorf("%d: %v", status, err)
+		}
+		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
+			t.Errorf("%d: got %+v, %v", status, s, err)
 		}
 	}
 }
