@@ -1,6 +1,7 @@
 package httpclient_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -218,6 +219,14 @@ func TestLargeBatches(t *testing.T) {
 	if errors.Join(errs...) != nil || len(infos[0].Body) != backend.MaxBody {
 		t.Errorf("got %d bytes, %v", len(infos[0].Body), errs)
 	}
+}
+
+// The line separators of Unicode are three bytes, and six as JSON text.
+func TestLargeBodyOfLineSeparators(t *testing.T) {
+	t.Parallel()
+	q := open(t, dial(t, serve(t)))
+	body := bytes.Repeat([]byte("\u2028"), backend.MaxBody/len("\u2028"))
+	must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a", Body: body}})...))
 }
 
 // A reply of another program is an error.
