@@ -79,6 +79,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	header := http.Header{wire.KeyHeader: {key}, "Content-Type": {"application/json"}}
 	known := b.instance.Load()
 	data, maybe, err := b.try(ctx, http.MethodPost, path, header, body)
+	lost := maybe && data == nil
 	for _, pause := range pauses {
 		if !maybe || data != nil || ctx.Err() != nil {
 			break
@@ -101,7 +102,19 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	if err == nil {
 		err = decode(data, into)
 	}
+	if lost {
+		err = stillUnknown(err)
+	}
 	return b.ended(ctx, maybe, err)
+}
+
+// stillUnknown returns the error of a request whose first reply was lost. A later one that the server
+// could not execute says nothing about the first.
+func stillUnknown(err error) error {
+	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrOutcomeUnknown) {
+		return fmt.Errorf("%w: the first reply was lost, then: %w", backend.ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

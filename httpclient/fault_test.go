@@ -2,12 +2,15 @@ package httpclient_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/wire"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/server"
 )
@@ -87,6 +90,36 @@ func TestErrorPageOfAProxy(t *testing.T) {
 		}
 		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
 			t.Errorf("%d: got %+v, %v", status, s, err)
+		}
+	}
+}
+
+// A reply that nothing was changed, to a request that was sent again, is not one to the first.
+func TestUnavailableAfterALostReply(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{wire.Unavailable, wire.TooMany} {
+		var tries atomic.Int64
+		url := proxied(t, func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+			switch {
+			case r.Method != http.MethodPost:
+				s.ServeHTTP(w, r)
+			case tries.Add(1) == 1:
+				s.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler) // and the connection breaks
+			default:
+				p := wire.New(code, "a test")
+				w.Header().Set("Content-Type", wire.ProblemType)
+				w.WriteHeader(p.Status)
+				_ = json.NewEncoder(w).Encode(p)
+			}
+		})
+		q := open(t, dial(t, url))
+		err := errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a"}})...)
+		if tries.Load() != 2 || !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v after %d tries", code, err, tries.Load())
+		}
+		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
+			t.Errorf("%s: got %+v, %v", code, s, err)
 		}
 	}
 }
