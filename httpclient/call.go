@@ -128,8 +128,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errOther says that the server has been started again, and that it did not execute the request.
-var errOther = errors.New("the server has been started again")
+// errOther says that the server does not know what became of the first try, and that it did not
+// execute the request.
+var errOther = errors.New("the server does not know what became of the first try")
 
 func isOther(err error) bool { return errors.Is(err, errOther) }
 
