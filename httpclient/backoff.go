@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// A server that waits does so for a second at least, unless it drains or a proxy ends the request.
+	// A server waits for a second at least, unless it drains or a proxy ends the request.
 	early       = 500 * time.Millisecond
 	firstRest   = 50 * time.Millisecond
 	longestRest = time.Second

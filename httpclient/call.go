@@ -108,8 +108,8 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	return b.ended(ctx, maybe, err)
 }
 
-// stillUnknown returns the error of a request whose first reply was lost. A later one that the server
-// could not execute says nothing about the first.
+// stillUnknown returns the error of a request whose first reply was lost. A later one that the
+// server could not execute says nothing about the first.
 func stillUnknown(err error) error {
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrOutcomeUnknown) {
 		return fmt.Errorf("%w: the first reply was lost, then: %w", backend.ErrOutcomeUnknown, err)

@@ -38,6 +38,11 @@ func (q faultyQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return backend.FailAll(len(ls), q.then())
 }
 
+// isUnknown reports whether an error says that the call may have been executed or not.
+func isUnknown(err error) bool {
+	return errors.Is(err, backend.ErrUnavailable) && errors.Is(err, backend.ErrOutcomeUnknown)
+}
+
 // Where the store fails after a change, the error does not say that nothing was changed.
 func TestServerFailsAfterTheChange(t *testing.T) {
 	t.Parallel()
@@ -52,20 +57,24 @@ func TestServerFailsAfterTheChange(t *testing.T) {
 			t.Fatalf("%s: got %v, %v", name, ds, err)
 		}
 		for i, err := range q.Ack(t.Context(), []backend.Lease{ds[0].Lease(), ds[1].Lease()}) {
-			if !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
+			if !isUnknown(err) {
 				t.Errorf("%s: message %d: %v", name, i, err)
 			}
 		}
 	}
 }
 
-// proxied is a handler of a server on a new store, before which pass may send replies of its own.
-func proxied(t *testing.T, pass func(w http.ResponseWriter, r *http.Request, s *server.Server)) (url string) {
+// A proxy passes a request to a server, or sends a reply of its own.
+type proxy func(w http.ResponseWriter, r *http.Request, s *server.Server)
+
+// proxied starts a server on a new store behind a proxy.
+func proxied(t *testing.T, pass proxy) (url string) {
 	t.Helper()
 	store := memory.New()
 	s, err := server.New(store)
 	must(t, err)
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass(w, r, s) }))
+	handle := func(w http.ResponseWriter, r *http.Request) { pass(w, r, s) }
+	h := httptest.NewServer(http.HandlerFunc(handle))
 	t.Cleanup(func() { s.Drain(); h.Close(); s.Close(); must(t, store.Close()) })
 	return h.URL
 }
@@ -85,7 +94,7 @@ func TestErrorPageOfAProxy(t *testing.T) {
 		})
 		q := open(t, dial(t, url))
 		err := errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a"}})...)
-		if !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
+		if !isUnknown(err) {
 			t.Errorf("%d: %v", status, err)
 		}
 		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
@@ -115,7 +124,7 @@ func TestUnavailableAfterALostReply(t *testing.T) {
 		})
 		q := open(t, dial(t, url))
 		err := errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a"}})...)
-		if tries.Load() != 2 || !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, backend.ErrOutcomeUnknown) {
+		if tries.Load() != 2 || !isUnknown(err) {
 			t.Errorf("%s: %v after %d tries", code, err, tries.Load())
 		}
 		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {

@@ -52,12 +52,12 @@ func TestReceivesTakeNoRoomOfChanges(t *testing.T) {
 		}
 		return "receive/end", fmt.Sprintf(`{"key": "%d"}`, i)
 	})
-	f.post(t, "ack", ack, keyHeader, "k", wire.InstanceHeader, f.instance(t)).want(t, http.StatusOK, "")
-	f.receive(t, keyHeader, "new", wire.InstanceHeader, f.instance(t))
+	again := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t)}
+	f.post(t, "ack", ack, again...).want(t, http.StatusOK, "")
+	f.receive(t, again...)
 }
 
-// A change that is sent again is not executed again when the reply to the first try has made room for
-// others.
+// A change that is sent again is not executed again when the first reply has made room for others.
 func TestForgottenChange(t *testing.T) {
 	t.Parallel()
 	f := start(t)
@@ -109,7 +109,10 @@ func TestChangeAfterAFailure(t *testing.T) {
 	}{
 		{errors.New("of the store"), http.StatusPreconditionFailed, wire.OtherServer},
 		{backend.ErrOutcomeUnknown, http.StatusPreconditionFailed, wire.OtherServer},
-		{errors.Join(backend.ErrUnavailable, backend.ErrOutcomeUnknown), http.StatusPreconditionFailed, wire.OtherServer},
+		{
+			errors.Join(backend.ErrUnavailable, backend.ErrOutcomeUnknown),
+			http.StatusPreconditionFailed, wire.OtherServer,
+		},
 		{backend.ErrUnavailable, http.StatusConflict, wire.LeaseLost},
 	} {
 		f := startOn(t, failing{memory.New(), c.err, new(atomic.Bool)})
@@ -117,7 +120,8 @@ func TestChangeAfterAFailure(t *testing.T) {
 		if r := f.post(t, "ack", ack, keyHeader, "k"); r.status < http.StatusInternalServerError {
 			t.Errorf("%v: got %d %s", c.err, r.status, r.body)
 		}
-		f.post(t, "ack", ack, keyHeader, "k", wire.InstanceHeader, f.instance(t)).want(t, c.status, c.code)
+		again := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t)}
+		f.post(t, "ack", ack, again...).want(t, c.status, c.code)
 		f.post(t, "ack", ack, keyHeader, "k").want(t, http.StatusConflict, wire.LeaseLost)
 	}
 }

@@ -36,8 +36,8 @@ type reply struct {
 	body   []byte
 }
 
-// A shelf has the replies of some verbs. Those that may be executed again have one of their own: they
-// take no room of the others.
+// A shelf has the replies of some verbs. Those that may be executed again have one of their own:
+// they take no room of the others.
 type shelf struct {
 	done    list.List // of *kept, the oldest first
 	bytes   int
@@ -101,12 +101,13 @@ func (rs *replies) begin(k *kept, again bool) (entry *kept, mine bool) {
 }
 
 // finish sets the reply. After a failure of the server, or where it told the client to come again,
-// the request may be executed again. Where it may have been executed, that is for the client to say.
+// the request may be executed again. If it may have been executed, a client has to have seen that.
 func (rs *replies) finish(k *kept, r reply, ls []backend.Lease) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	k.reply, k.leases, k.ended = r, ls, time.Now()
-	k.forgotten = r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8
+	k.forgotten = r.status >= http.StatusInternalServerError ||
+		r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8
 	k.unknown = k.forgotten && leavesUnknown(r)
 	close(k.done)
 	if k.forgotten && !k.unknown {

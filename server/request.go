@@ -149,7 +149,7 @@ func (c *request) once(v verb) reply {
 	}, again)
 	switch {
 	case k == nil:
-		return problemReply(wire.New(wire.OtherServer, "the reply to the first try may have made room for others"))
+		return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
 	case mine:
 		c.kept = k
 		out := c.execute(ctx, v)
@@ -170,7 +170,7 @@ func (c *request) known(ctx context.Context, v verb, k *kept, again bool) reply 
 		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
 	}
 	if again && k.unknown {
-		return problemReply(wire.New(wire.OtherServer, "the first try failed, and may have been executed"))
+		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done"))
 	}
 	turn, ok := c.replies.take(k)
 	if !ok {

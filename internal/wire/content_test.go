@@ -11,7 +11,8 @@ import (
 func TestLargeContentIsTheShorterForm(t *testing.T) {
 	t.Parallel()
 	for part, text := range map[string]bool{
-		"a": true, "\u2027": true, "aaa\n": true, "\n": false, "\x00": false, "\u2028": false, "\u2029": false,
+		"a": true, "\u2027": true, "aaa\n": true,
+		"\n": false, "\x00": false, "\u2028": false, "\u2029": false,
 	} {
 		c := wire.ContentOf([]byte(strings.Repeat(part, 1<<20/len(part)+1)), nil)
 		if (c.Body != "") != text || (c.BodyBase64 != nil) == text {

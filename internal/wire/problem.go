@@ -112,7 +112,10 @@ func Codes() []string {
 // New returns a problem of a code.
 func New(code, detail string) *Problem {
 	k := kinds[code]
-	return &Problem{Type: TypePrefix + code, Title: k.title, Status: k.status, Code: code, Detail: detail, Unknown: code == Internal}
+	return &Problem{
+		Type: TypePrefix + code, Title: k.title, Status: k.status, Code: code, Detail: detail,
+		Unknown: code == Internal,
+	}
 }
 
 // fields are the names in JSON of arguments that have others in Go.
@@ -166,7 +169,8 @@ func (p *Problem) Err() error {
 	case TooMany:
 		return &remote{p.Title + ": " + p.Detail, []error{backend.ErrUnavailable}}
 	case Internal: // the store may have failed after the change
-		return &remote{p.Title + ": " + p.Detail, []error{backend.ErrUnavailable, backend.ErrOutcomeUnknown}}
+		is := []error{backend.ErrUnavailable, backend.ErrOutcomeUnknown}
+		return &remote{p.Title + ": " + p.Detail, is}
 	}
 	var is []error
 	if s := kinds[p.Code].sentinel; s != nil {
