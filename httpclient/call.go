@@ -79,6 +79,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	header := http.Header{wire.KeyHeader: {key}, "Content-Type": {"application/json"}}
 	known := b.instance.Load()
 	data, maybe, err := b.try(ctx, http.MethodPost, path, header, body)
+	lost := maybe && data == nil
 	for _, pause := range pauses {
 		if !maybe || data != nil || ctx.Err() != nil {
 			break
@@ -101,7 +102,19 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	if err == nil {
 		err = decode(data, into)
 	}
+	if lost {
+		err = stillUnknown(err)
+	}
 	return b.ended(ctx, maybe, err)
+}
+
+// stillUnknown returns the error of a request whose first reply was lost. A later one that the
+// server could not execute says nothing about the first.
+func stillUnknown(err error) error {
+	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrOutcomeUnknown) {
+		return fmt.Errorf("%w: the first reply was lost, then: %w", backend.ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -115,8 +128,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errOther says that the server has been started again, and that it did not execute the request.
-var errOther = errors.New("the server has been started again")
+// errOther says that the server does not know what became of the first try, and that it did not
+// execute the request.
+var errOther = errors.New("the server does not know what became of the first try")
 
 func isOther(err error) bool { return errors.Is(err, errOther) }
 
@@ -202,8 +216,7 @@ func failure(reply *http.Response, data []byte) error {
 		return p.Err()
 	}
 	err := fmt.Errorf("not a reply of a delayq server: %s", reply.Status)
-	switch reply.StatusCode {
-	case http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusServiceUnavailable: // of a proxy
+	if reply.StatusCode >= http.StatusInternalServerError { // of a proxy
 		return lostReply(err)
 	}
 	return err

@@ -21,8 +21,9 @@
 // When a connection breaks before the reply, the request is sent again, up to twice, with the same
 // Idempotency-Key. The server then sends the reply of the first one, so that nothing happens twice
 // and a message that was received is not lost until its lease ends. A server that has been started
-// meanwhile does not execute it: the outcome is backend.ErrOutcomeUnknown. A Receive is ended on the
-// server before its handle is closed, and what it was just given is released.
+// meanwhile, or no longer has the first reply to a change, does not execute it: the outcome is
+// backend.ErrOutcomeUnknown. A Receive is ended on the server before its handle is closed, and what
+// it was just given is released.
 //
 // # Time
 //

@@ -1,6 +1,7 @@
 package httpclient_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,12 @@ func must(t *testing.T, err error) {
 // serve starts a server on a new store.
 func serve(t *testing.T, opts ...server.Option) (url string) {
 	t.Helper()
-	s, err := server.New(memory.New(), append(opts, server.WithLogger(slog.New(slog.DiscardHandler)))...)
+	return serveOn(t, memory.New(), opts...)
+}
+
+func serveOn(t *testing.T, store backend.Backend, opts ...server.Option) (url string) {
+	t.Helper()
+	s, err := server.New(store, append(opts, server.WithLogger(slog.New(slog.DiscardHandler)))...)
 	must(t, err)
 	h := httptest.NewServer(s)
 	t.Cleanup(func() { s.Drain(); h.Close(); s.Close() })
@@ -213,6 +219,14 @@ func TestLargeBatches(t *testing.T) {
 	if errors.Join(errs...) != nil || len(infos[0].Body) != backend.MaxBody {
 		t.Errorf("got %d bytes, %v", len(infos[0].Body), errs)
 	}
+}
+
+// The line separators of Unicode are three bytes, and six as JSON text.
+func TestLargeBodyOfLineSeparators(t *testing.T) {
+	t.Parallel()
+	q := open(t, dial(t, serve(t)))
+	body := bytes.Repeat([]byte("\u2028"), backend.MaxBody/len("\u2028"))
+	must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a", Body: body}})...))
 }
 
 // A reply of another program is an error.

@@ -19,11 +19,12 @@ type poll struct {
 
 // Receive is as in backend.Queue.
 func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	var repeats backoff
 	for {
 		if err := q.open(ctx); err != nil {
 			return nil, err
 		}
-		p := &poll{key: rand.Text(), done: make(chan struct{})}
+		p, began := &poll{key: rand.Text(), done: make(chan struct{})}, time.Now()
 		if !q.begin(p, limit, lease) {
 			return nil, backend.ErrClosed
 		}
@@ -33,6 +34,7 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 			if p.err != nil || len(p.ds) > 0 {
 				return p.ds, p.err
 			}
+			q.rest(ctx, repeats.after(time.Since(began)))
 		case <-ctx.Done():
 			q.abandon(p)
 			return nil, ctx.Err()
@@ -41,6 +43,17 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 			return nil, backend.ErrClosed
 		}
 	}
+}
+
+// rest waits until a pause, ctx or the handle ends.
+func (q *queue) rest(ctx context.Context, pause time.Duration) {
+	if pause == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.closing, cancel)()
+	sleep(ctx, pause)
 }
 
 // begin starts a poll, unless the handle is closed. Two have to end before Close returns: the poll,

@@ -4,15 +4,17 @@ import (
 	"container/list"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/wire"
 )
 
-// Replies are kept for as long as clients try again. Both bounds hold, so that clients cannot take
-// all memory.
+// Replies are kept for as long as clients try again. Both bounds of a shelf hold, so that clients
+// cannot take all memory.
 const (
 	keepReplies   = 10 * time.Minute
 	maxReplies    = 20_000
@@ -34,12 +36,21 @@ type reply struct {
 	body   []byte
 }
 
+// A shelf has the replies of some verbs. Those that may be executed again have one of their own:
+// they take no room of the others.
+type shelf struct {
+	done    list.List // of *kept, the oldest first
+	bytes   int
+	dropped time.Time // the end of the youngest request whose reply made room for another
+}
+
 // kept is a request with an Idempotency-Key, while it runs and for some time after that.
 type kept struct {
 	key  requestKey
 	body [sha256.Size]byte // of the request; zero where only the end of it is known
 	done chan struct{}     // closed when the reply is set
 	end  context.CancelFunc
+	on   *shelf
 
 	reply reply
 	ended time.Time
@@ -49,51 +60,72 @@ type kept struct {
 	leasesEnd time.Time
 	turns     int  // how many requests that were sent again got the reply
 	forgotten bool // it is to be executed again
+	unknown   bool // it failed, and may have been executed
 }
 
 // replies are kept so that a request that is sent again is not executed again.
 type replies struct {
-	mu    sync.Mutex
-	byKey map[requestKey]*kept
-	done  list.List // of *kept, the oldest first
-	bytes int
+	mu         sync.Mutex
+	byKey      map[requestKey]*kept
+	changes    shelf
+	repeatable shelf
 }
 
 func newReplies() *replies { return &replies{byKey: make(map[requestKey]*kept)} }
 
-// begin returns the entry of a request, and whether the caller is to execute it. end stops the
-// request early.
-func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.CancelFunc) (k *kept, mine bool) {
+func (rs *replies) shelf(v verb) *shelf {
+	if v.repeatable() {
+		return &rs.repeatable
+	}
+	return &rs.changes
+}
+
+// begin returns the entry of a request, and whether the caller is to execute it. There is no entry
+// for a request that is sent again and whose first try may have been forgotten.
+func (rs *replies) begin(k *kept, again bool) (entry *kept, mine bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	now := time.Now()
-	rs.dropLocked(now.Add(-keepReplies))
-	k = rs.byKey[key]
+	oldest := now.Add(-keepReplies)
+	rs.dropLocked(&rs.changes, oldest)
+	rs.dropLocked(&rs.repeatable, oldest)
+	known := rs.byKey[k.key]
 	switch {
-	case k == nil:
-	case len(k.leases) > 0 && now.After(k.leasesEnd) && k.body == body:
-		rs.removeLocked(k) // others may have its messages
+	case known == nil && again && k.on.dropped.After(oldest):
+		return nil, false
+	case known == nil:
+	case len(known.leases) > 0 && now.After(known.leasesEnd) && known.body == k.body:
+		rs.removeLocked(known) // others may have its messages
+	case known.unknown && !again:
+		rs.removeLocked(known)
 	default:
-		return k, false
+		return known, false
 	}
-	k = &kept{key: key, body: body, done: make(chan struct{}), end: end}
-	rs.byKey[key] = k
+	rs.byKey[k.key] = k
 	return k, true
 }
 
 // finish sets the reply. After a failure of the server, or where it told the client to come again,
-// the request may be executed again.
+// the request may be executed again. If it may have been executed, a client has to have seen that.
 func (rs *replies) finish(k *kept, r reply, ls []backend.Lease, leasesEnd time.Time) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	k.reply, k.leases, k.leasesEnd, k.ended = r, ls, leasesEnd, time.Now()
+	k.forgotten = r.status >= http.StatusInternalServerError ||
+		r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8
+	k.unknown = k.forgotten && leavesUnknown(r)
 	close(k.done)
-	if r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8 {
-		k.forgotten = true
+	if k.forgotten && !k.unknown {
 		delete(rs.byKey, k.key)
 		return
 	}
 	rs.keepLocked(k)
+}
+
+// leavesUnknown reports whether a reply says that the request may have been executed or not.
+func leavesUnknown(r reply) bool {
+	var p wire.Problem
+	return r.kind == wire.ProblemType && json.Unmarshal(r.body, &p) == nil && p.Unknown
 }
 
 // take reports whether the reply may be sent to a request that was sent again, and its turn.
@@ -124,22 +156,25 @@ func (rs *replies) forget(k *kept, turn int) []backend.Lease {
 }
 
 func (rs *replies) keepLocked(k *kept) {
-	k.place = rs.done.PushBack(k)
-	rs.bytes += len(k.reply.body)
-	for rs.done.Len() > maxReplies || rs.bytes > maxReplyBytes {
-		rs.removeLocked(rs.done.Front().Value.(*kept))
+	on := k.on
+	k.place = on.done.PushBack(k)
+	on.bytes += len(k.reply.body)
+	for on.done.Len() > maxReplies || on.bytes > maxReplyBytes {
+		oldest := on.done.Front().Value.(*kept)
+		on.dropped = oldest.ended
+		rs.removeLocked(oldest)
 	}
 }
 
-func (rs *replies) dropLocked(before time.Time) {
-	for e := rs.done.Front(); e != nil && e.Value.(*kept).ended.Before(before); e = rs.done.Front() {
+func (rs *replies) dropLocked(on *shelf, before time.Time) {
+	for e := on.done.Front(); e != nil && e.Value.(*kept).ended.Before(before); e = on.done.Front() {
 		rs.removeLocked(e.Value.(*kept))
 	}
 }
 
 func (rs *replies) removeLocked(k *kept) {
-	rs.done.Remove(k.place)
-	rs.bytes -= len(k.reply.body)
+	k.on.done.Remove(k.place)
+	k.on.bytes -= len(k.reply.body)
 	delete(rs.byKey, k.key)
 }
 
@@ -153,7 +188,7 @@ func (rs *replies) end(key requestKey, r reply) {
 		}
 		return
 	}
-	k := &kept{key: key, done: make(chan struct{}), reply: r, ended: time.Now()}
+	k := &kept{key: key, on: &rs.repeatable, done: make(chan struct{}), reply: r, ended: time.Now()}
 	close(k.done)
 	rs.byKey[key] = k
 	rs.keepLocked(k)

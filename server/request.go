@@ -95,7 +95,7 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 		return wire.ProblemOf(backend.Invalid(keyHeader, c.key, fmt.Sprintf("up to %d bytes", maxKey)))
 	}
 	if other := c.http.Header.Get(instanceHeader); other != "" && other != c.instance {
-		return wire.New(wire.OtherServer, "what became of the first try is not known here")
+		return wire.New(wire.OtherServer, "the server has been started again")
 	}
 	if err := c.readQuery(v); err != nil {
 		return wire.ProblemOf(err)
@@ -167,13 +167,25 @@ func (c *request) once(v verb) reply {
 	if c.key == "" || c.http.Method == http.MethodGet || v.name == "receive_end" {
 		return c.execute(ctx, v)
 	}
-	k, mine := c.replies.begin(keyOf(c.caller.name, c.http.URL.EscapedPath(), c.key), sha256.Sum256(c.body), cancel)
-	if mine {
+	again := c.http.Header.Get(instanceHeader) != "" && !v.repeatable()
+	k, mine := c.replies.begin(&kept{
+		key: keyOf(c.caller.name, c.http.URL.EscapedPath(), c.key), body: sha256.Sum256(c.body),
+		done: make(chan struct{}), end: cancel, on: c.replies.shelf(v),
+	}, again)
+	switch {
+	case k == nil:
+		return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
+	case mine:
 		c.kept = k
 		out := c.execute(ctx, v)
 		c.replies.finish(k, out, c.held, c.until)
 		return out
 	}
+	return c.known(ctx, v, k, again)
+}
+
+// known replies to a request that was sent before under its key.
+func (c *request) known(ctx context.Context, v verb, k *kept, again bool) reply {
 	select {
 	case <-k.done:
 	case <-ctx.Done():
@@ -181,6 +193,9 @@ func (c *request) once(v verb) reply {
 	}
 	if k.body != ([sha256.Size]byte{}) && k.body != sha256.Sum256(c.body) {
 		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
+	}
+	if again && k.unknown {
+		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done"))
 	}
 	turn, ok := c.replies.take(k)
 	if !ok {

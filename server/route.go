@@ -18,6 +18,10 @@ type verb struct {
 	run    func(*request) (any, error)
 }
 
+// repeatable reports whether a verb may be executed again when the reply to the first try is not
+// known any more. What a first receive took comes back when its leases end.
+func (v verb) repeatable() bool { return v.name == "receive" || v.name == "get" }
+
 // ofQueue are the verbs below /v1/queues/{queue}/, by path and method.
 var ofQueue = map[string]map[string]verb{
 	"messages": {

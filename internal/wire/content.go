@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -56,7 +57,9 @@ func longAsText(body []byte) bool {
 	if len(body) < large {
 		return false
 	}
-	escapes := 0
+	// U+2028 and U+2029 are three bytes, and escaped as JSON, for the sake of JavaScript.
+	separators := bytes.Count(body, []byte("\u2028")) + bytes.Count(body, []byte("\u2029"))
+	escapes := separators * (len(`\u2028`) - len("\u2028"))
 	for _, b := range body {
 		switch {
 		case b == '"' || b == '\\' || b == '\n' || b == '\r' || b == '\t':

@@ -90,7 +90,7 @@ var kinds = map[string]kind{
 	TooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large", nil},
 	TooMany:       {http.StatusTooManyRequests, "Too many requests wait", nil},
 	KeyReused:     {http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", nil},
-	OtherServer:   {http.StatusPreconditionFailed, "The server has been started again", nil},
+	OtherServer:   {http.StatusPreconditionFailed, "What became of the first try is not known", nil},
 	ForeignOrigin: {http.StatusForbidden, "The request comes from another site", nil},
 	ReplyFull:     {http.StatusRequestEntityTooLarge, "The reply is full", ErrReplyFull},
 }
@@ -112,7 +112,10 @@ func Codes() []string {
 // New returns a problem of a code.
 func New(code, detail string) *Problem {
 	k := kinds[code]
-	return &Problem{Type: TypePrefix + code, Title: k.title, Status: k.status, Code: code, Detail: detail}
+	return &Problem{
+		Type: TypePrefix + code, Title: k.title, Status: k.status, Code: code, Detail: detail,
+		Unknown: code == Internal,
+	}
 }
 
 // fields are the names in JSON of arguments that have others in Go.
@@ -126,7 +129,7 @@ var fields = map[string]string{
 // ProblemOf returns the problem that says what an error says.
 func ProblemOf(err error) *Problem {
 	p := New(codeOf(err), err.Error())
-	p.Unknown = errors.Is(err, backend.ErrOutcomeUnknown)
+	p.Unknown = p.Unknown || errors.Is(err, backend.ErrOutcomeUnknown)
 	var invalid *backend.InvalidError
 	var unsupported *backend.UnsupportedError
 	switch {
@@ -163,8 +166,11 @@ func (p *Problem) Err() error {
 		return &remote{p.Detail, []error{&backend.UnsupportedError{Backend: p.Backend, Op: p.Operation}}}
 	case TooLarge:
 		return &remote{p.Detail, []error{&backend.InvalidError{What: "request", Value: "too large", Allowed: p.Detail}}}
-	case TooMany, Internal:
+	case TooMany:
 		return &remote{p.Title + ": " + p.Detail, []error{backend.ErrUnavailable}}
+	case Internal: // the store may have failed after the change
+		is := []error{backend.ErrUnavailable, backend.ErrOutcomeUnknown}
+		return &remote{p.Title + ": " + p.Detail, is}
 	}
 	var is []error
 	if s := kinds[p.Code].sentinel; s != nil {

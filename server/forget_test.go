@@ -1,0 +1,127 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/wire"
+	"github.com/delayq/delayq/memory"
+)
+
+const moreThanKept = 20_001
+
+// many sends more requests than a server keeps the replies of, without a network.
+func (f *fixture) many(request func(i int) (verb, body string)) {
+	for i := range moreThanKept {
+		verb, body := request(i)
+		r := httptest.NewRequest(http.MethodPost, f.URL+orders+verb, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(keyHeader, fmt.Sprint("other-", i))
+		f.server.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// lease pushes a message, and returns the body of its ack.
+func (f *fixture) lease(t *testing.T) (ack string) {
+	t.Helper()
+	f.push(t)
+	return `{"leases": ["` + f.receive(t)[0].Lease + `"]}`
+}
+
+func (f *fixture) instance(t *testing.T) string {
+	t.Helper()
+	return f.call(t, http.MethodGet, "/healthz", "").header.Get(wire.InstanceHeader)
+}
+
+// Ends of receives, and receives, do not make the server forget an ack.
+func TestReceivesTakeNoRoomOfChanges(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	ack := f.lease(t)
+	f.post(t, "ack", ack, keyHeader, "k").want(t, http.StatusOK, "")
+	f.many(func(i int) (verb, body string) {
+		if i%100 == 0 {
+			return "receive", `{"limit": -1}`
+		}
+		return "receive/end", fmt.Sprintf(`{"key": "%d"}`, i)
+	})
+	again := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t)}
+	f.post(t, "ack", ack, again...).want(t, http.StatusOK, "")
+	f.receive(t, again...)
+}
+
+// A change that is sent again is not executed again when the first reply has made room for others.
+func TestForgottenChange(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	ack := f.lease(t)
+	again := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t)}
+	f.post(t, "ack", ack, again...).want(t, http.StatusOK, "") // the first try did not come here
+	f.many(func(int) (verb, body string) { return "ack", `{}` })
+	f.post(t, "ack", ack, again...).want(t, http.StatusPreconditionFailed, wire.OtherServer)
+	f.post(t, "ack", ack, keyHeader, "k").want(t, http.StatusConflict, wire.LeaseLost)
+	f.push(t)
+	if ds := f.receive(t, again...); len(ds) != 1 {
+		t.Errorf("a receive that was sent again took %v", ds)
+	}
+}
+
+// failing is a store whose first ack fails after it was done.
+type failing struct {
+	backend.Backend
+	err   error
+	first *atomic.Bool
+}
+
+func (f failing) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := f.Backend.Open(ctx, name, o)
+	return failingQueue{q, f}, err
+}
+
+type failingQueue struct {
+	backend.Queue
+	f failing
+}
+
+func (q failingQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	errs := q.Queue.Ack(ctx, ls)
+	if q.f.first.CompareAndSwap(false, true) {
+		return backend.FailAll(len(ls), q.f.err)
+	}
+	return errs
+}
+
+// A change that is sent again is not executed again when the first try failed and may have been
+// executed. It is when the client knows of the failure, and when the first try changed nothing.
+func TestChangeAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{errors.New("of the store"), http.StatusPreconditionFailed, wire.OtherServer},
+		{backend.ErrOutcomeUnknown, http.StatusPreconditionFailed, wire.OtherServer},
+		{
+			errors.Join(backend.ErrUnavailable, backend.ErrOutcomeUnknown),
+			http.StatusPreconditionFailed, wire.OtherServer,
+		},
+		{backend.ErrUnavailable, http.StatusConflict, wire.LeaseLost},
+	} {
+		f := startOn(t, failing{memory.New(), c.err, new(atomic.Bool)})
+		ack := f.lease(t)
+		if r := f.post(t, "ack", ack, keyHeader, "k"); r.status < http.StatusInternalServerError {
+			t.Errorf("%v: got %d %s", c.err, r.status, r.body)
+		}
+		again := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t)}
+		f.post(t, "ack", ack, again...).want(t, c.status, c.code)
+		f.post(t, "ack", ack, keyHeader, "k").want(t, http.StatusConflict, wire.LeaseLost)
+	}
+}
