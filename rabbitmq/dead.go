@@ -61,7 +61,7 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 		return nil
 	}
 	wanted := min(dead.Messages, limit)
-	n, err := readQueue(ctx, ch, name, wanted, deadQuietFor, func(d *amqp.Delivery) error {
+	n, err := readChunks(ctx, ch, name, wanted, q.b.chunk, deadQuietFor, func(d *amqp.Delivery) error {
 		take(readDeadLetter(d))
 		return nil
 	})
