@@ -155,6 +155,9 @@ func (c *confirmChannel) acquireSlot(ctx context.Context, sendBy time.Time) erro
 // send sends one message when there is room for it. errGone means that nothing was sent, because the
 // channel has ended or is not for this message.
 func (c *confirmChannel) send(ctx context.Context, m *publication) error {
+	if err := m.fit(c.session.mostHeaders()); err != nil {
+		return err
+	}
 	if err := c.acquireSlot(ctx, m.sendBy); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type outgoing struct {
 	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
 
+	received bool      // the broker has it: headers that are too large are dropped
 	requeued bool      // a refused message goes to undeliverable
 	sendBy   time.Time // how long it may wait for the broker; zero is as long as the call
 }

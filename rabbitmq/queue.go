@@ -131,7 +131,7 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)
 	p.Headers[queueHeader] = []byte(q.name)
-	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
+	return outgoing{route: to, Publishing: p, q: q, received: r.received, due: r.due, made: now}
 }
 
 // requeued returns a copy of a message that a handle received, to publish again.
@@ -234,7 +234,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 				r.due = ceil(time.Now().Add(q.nackDelay(rs[i].Delay)))
 			}
 			if rs[i].NewHeaders {
-				r.headers = rs[i].Headers
+				r.headers, r.received = rs[i].Headers, false
 			}
 			return q.requeued(r)
 		})
@@ -253,7 +253,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []erro
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = q.b.deaths.next(time.Now())
-			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
+			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q, received: true}
 		})
 	})
 }
