@@ -42,6 +42,9 @@ func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: names{o.namespace + "." + version}, chunk: math.MaxUint16}
 	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
+	for use := range b.pub.opening {
+		b.pub.opening[use] = make(chan struct{}, 1)
+	}
 	dial := func() *link {
 		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
 	}
