@@ -92,9 +92,9 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestPushesBehindAChannelLeave has the broker not reply while a push opens the channel for messages
-// of one digit, as in an alarm. Pushes that wait for the channel leave nothing behind. Other tests
-// would change the number of goroutines.
+// TestPushesBehindAChannelLeave has the broker not reply while a push opens a channel, as in an
+// alarm. Pushes that wait for the channel leave nothing behind. Parallel tests would change the
+// number of goroutines.
 func TestPushesBehindAChannelLeave(t *testing.T) {
 	ctx := deadline(t, patience)
 	url, proxy := behindProxy(t, shared(t))

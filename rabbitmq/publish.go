@@ -272,9 +272,9 @@ func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err err
 	}
 }
 
-// channel returns the current session's channel for a message, and opens one if there is none. During
-// an alarm that blocks until its end, so one call at a time does it, and others wait within their
-// contexts.
+// channel returns the current session's channel for a message, and opens one if there is none.
+// During an alarm that blocks until its end, so one call at a time does it, and others wait within
+// their contexts.
 func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
