@@ -220,6 +220,7 @@ func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 // settleDead acknowledges the dead letters of some ids, except those to which before gives an
 // error. Of letters with the same id it takes the oldest.
 func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*deadLetter)) []error {
+	ids = slices.Clone(ids) // it may go on after it has returned
 	return q.guardedWithin(ctx, len(ids), func() []error {
 		wanted := make(map[string][]*deadLetter, len(ids))
 		for _, id := range ids {

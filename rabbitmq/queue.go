@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -222,9 +223,10 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 // between the two leaves a duplicate. If the queue refuses the message, it comes back seconds after
 // the queue has room.
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	rs = slices.Clone(rs) // it may go on after it has returned
 	leases := make([]backend.Lease, len(rs))
 	for i, r := range rs {
-		leases[i] = r.Lease
+		leases[i], rs[i].Headers = r.Lease, maps.Clone(r.Headers)
 	}
 	return q.guardedWithin(ctx, len(rs), func() []error {
 		return q.loop.replace(ctx, leases, q.tombstones.release, func(i int, r *record) outgoing {
@@ -243,6 +245,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 
 // Dead is as in backend.Queue, and publishes like Nack.
 func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	bs = slices.Clone(bs) // it may go on after it has returned
 	leases := make([]backend.Lease, len(bs))
 	for i, b := range bs {
 		leases[i] = b.Lease

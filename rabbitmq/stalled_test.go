@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,4 +107,36 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestArgumentsAfterReturn overwrites the arguments of calls that have left a broker whose replies
+// are late. The race detector sees whether a call still reads them.
+func TestArgumentsAfterReturn(t *testing.T) {
+	t.Parallel()
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
+	must(t, q.Schedule(t.Context(), batch("m", 2, 0))...)
+	held := receiveAll(deadline(t, patience), t, q, 2)
+	proxy.StallAfter(0)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		ids := []string{"unknown"}
+		_ = q.DeleteDead(short, ids)
+		ids[0] = "another"
+	})
+	calls.Go(func() {
+		headers := map[string]string{"k": "v"}
+		rs := []backend.Return{{Lease: held[0].Lease(), NewHeaders: true, Headers: headers}}
+		_ = q.Nack(short, rs)
+		headers["k"], rs[0].Delay = "w", time.Second
+	})
+	calls.Go(func() {
+		bs := []backend.DeadLetterRequest{{Lease: held[1].Lease(), Reason: "of the test"}}
+		_ = q.Dead(short, bs)
+		bs[0].Reason = "another"
+	})
+	calls.Wait()
+	proxy.Resume()
 }
