@@ -140,3 +140,31 @@ func TestArgumentsAfterReturn(t *testing.T) {
 	calls.Wait()
 	proxy.Resume()
 }
+
+// TestTrimOfAStalledBroker has the broker hold back its replies after the first, after the second,
+// and so on. A trim whose context ends then has an unknown outcome, or deletes nothing.
+func TestTrimOfAStalledBroker(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
+	makeDead(deadline(t, patience), t, q, n)
+	trim := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), givenTime)
+		defer cancel()
+		_, _, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1})
+		return err
+	}
+	for replies, left := 0, n; left == n; replies++ {
+		proxy.StallAfter(replies)
+		err := trim()
+		proxy.Resume()
+		ids, errList := listDead(deadline(t, patience), q, n)
+		must(t, errList)
+		left = len(ids)
+		unknown := errors.Is(err, backend.ErrOutcomeUnknown) && errors.Is(err, context.DeadlineExceeded)
+		if left < n && err != nil && !unknown {
+			t.Errorf("stalled after %d replies, %d letters are left: %v", replies, left, err)
+		}
+	}
+}
