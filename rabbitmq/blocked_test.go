@@ -3,7 +3,9 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +89,44 @@ func TestBlocked(t *testing.T) {
 	must(t, b.Close())
 	if err := <-pushed; !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("a waiting push returned %v after Close", err)
+	}
+}
+
+// TestPushesBehindAChannelLeave has the broker not reply while a push opens a channel, as in an
+// alarm. Pushes that wait for the channel leave nothing behind. Parallel tests would change the
+// number of goroutines.
+func TestPushesBehindAChannelLeave(t *testing.T) {
+	ctx := deadline(t, patience)
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	const oneDigit = 0xa00 * time.Millisecond
+	push := func() error {
+		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		return q.Schedule(short, message("b", oneDigit))[0]
+	}
+	proxy.StallAfter(0)
+	defer proxy.Resume()
+	if err := push(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the push that opens the channel: %v", err)
+	}
+	before := runtime.NumGoroutine()
+	var pushes sync.WaitGroup
+	for range 100 {
+		pushes.Go(func() {
+			if err := push(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a push: %v", err)
+			}
+		})
+	}
+	pushes.Wait()
+	const some = 5 // of the proxy and the client library
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before+some; {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines became %d", before, runtime.NumGoroutine())
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -50,6 +50,7 @@ func (c *channel) update(limit time.Time) time.Time {
 	c.sendAcks()
 	now := time.Now()
 	c.endLeases(now)
+	c.giveBack(c.unacked.takeFar(now))
 	c.unacked.becomeDue(now)
 	if c.loop.check == nil {
 		c.unacked.due = c.serve(c.unacked.due, now, time.Time{})
@@ -167,6 +168,10 @@ const (
 	// sendBackWithin bounds how long such a copy waits before it is sent, during an alarm for
 	// example. It is no duplicate then.
 	sendBackWithin = 5 * time.Second
+
+	// giveBackAgain is the pause before a message that is far too early is given back again. One that
+	// stayed until its due time would be here for longer than the broker's consumer_timeout.
+	giveBackAgain = 5 * time.Second
 )
 
 func (c *channel) gaveBack(ds []*delivery, errs []error) {
@@ -178,6 +183,7 @@ func (c *channel) gaveBack(ds []*delivery, errs []error) {
 		case errs[i] == nil:
 			c.settle(d)
 		case c.subs.has(d.sub): // the broker would send it to this handle again at once
+			d.again = time.Now().Add(giveBackAgain)
 			c.unacked.early = append(c.unacked.early, d)
 		default:
 			d.sub.settled()

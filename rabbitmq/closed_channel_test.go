@@ -2,7 +2,9 @@ package rabbitmq
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,18 +12,26 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// inLoop opens a queue on a new backend, and runs f in the loop of its handle once that has a channel.
-func inLoop(ctx context.Context, t *testing.T, f func(c *channel)) *queue {
+var opened atomic.Int64
+
+// openNew opens a new queue on a new backend.
+func openNew(ctx context.Context, t *testing.T, url string, opts ...Option) *queue {
 	t.Helper()
-	b := New(testenv.SharedRabbitMQ(t).URL())
+	b, name := New(url, opts...), fmt.Sprint(t.Name(), "-", opened.Add(1))
 	t.Cleanup(func() { _ = b.Close() })
-	opened, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) {
-		return b.Open(ctx, t.Name(), backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) {
+		return b.Open(ctx, name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := opened.(*queue)
+	return q.(*queue)
+}
+
+// inLoop opens a queue on a new backend, and runs f in the loop of its handle once that has a channel.
+func inLoop(ctx context.Context, t *testing.T, f func(c *channel)) *queue {
+	t.Helper()
+	q := openNew(ctx, t, testenv.SharedRabbitMQ(t).URL())
 	for done := false; !done; {
 		if err := q.loop.do(ctx, func() {
 			if c := q.loop.channel; c != nil {

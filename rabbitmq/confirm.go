@@ -155,17 +155,24 @@ func (c *confirmChannel) acquireSlot(ctx context.Context, sendBy time.Time) erro
 // send sends one message when there is room for it. errGone means that nothing was sent, because the
 // channel has ended or is not for this message.
 func (c *confirmChannel) send(ctx context.Context, m *publication) error {
+	if err := m.fit(c.session.mostHeaders()); err != nil {
+		return err
+	}
 	if err := c.acquireSlot(ctx, m.sendBy); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
+	if err := m.mayGo(ctx, now); err != nil {
+		<-c.slots
+		return c.session.explainWait(err)
+	}
 	m.updateRoute(now)
 	if c.purpose != c.session.purposeOf(m) {
 		<-c.slots
 		return errGone
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if m.fanout {
 		c.declareAgain(m.exchange, now)
 	}
@@ -184,6 +191,15 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 		<-c.slots
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
+}
+
+// mayGo returns an error if the call that sends the message has ended, or the message's time to be
+// sent. A copy of a message whose channel was lost in the meantime would be a duplicate.
+func (m *outgoing) mayGo(ctx context.Context, now time.Time) error {
+	if !m.sendBy.IsZero() && now.After(m.sendBy) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // fanoutLasts is how long a handle assumes that a fanout exchange exists after its declaration.

@@ -61,7 +61,7 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 		return nil
 	}
 	wanted := min(dead.Messages, limit)
-	n, err := readQueue(ctx, ch, name, wanted, deadQuietFor, func(d *amqp.Delivery) error {
+	n, err := readChunks(ctx, ch, name, wanted, q.b.chunk, deadQuietFor, func(d *amqp.Delivery) error {
 		take(readDeadLetter(d))
 		return nil
 	})
@@ -220,6 +220,7 @@ func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 // settleDead acknowledges the dead letters of some ids, except those to which before gives an
 // error. Of letters with the same id it takes the oldest.
 func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*deadLetter)) []error {
+	ids = slices.Clone(ids) // it may go on after it has returned
 	return q.guardedWithin(ctx, len(ids), func() []error {
 		wanted := make(map[string][]*deadLetter, len(ids))
 		for _, id := range ids {

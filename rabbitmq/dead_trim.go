@@ -21,23 +21,35 @@ func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (removed int,
 	if err := q.open(ctx); err != nil {
 		return 0, false, err
 	}
-	removed, err = within(ctx, func() (int, error) {
-		n, err := q.countDead(ctx)
-		if err != nil || n == 0 {
-			return 0, err
-		}
-		removed, beyond := 0, r.MaxCount > 0 && n > r.MaxCount
-		if !beyond && r.MaxAge > 0 {
-			removed, err = q.trimDead(ctx, backend.Retention{MaxAge: r.MaxAge}, lookedAt)
-		}
-		if beyond || err == nil && removed > 0 && n > lookedAt {
-			var others int
-			others, err = q.trimDead(ctx, r, allDead)
-			removed += others
-		}
-		return removed, err
+	type outcome struct {
+		removed int
+		err     error
+	}
+	got, left := within(ctx, func() (outcome, error) {
+		removed, err := q.trimAll(ctx, r)
+		return outcome{removed, err}, nil
 	})
-	return removed, false, err
+	if left != nil { // it goes on
+		return 0, false, unknown(left)
+	}
+	return got.removed, false, got.err
+}
+
+func (q *queue) trimAll(ctx context.Context, r backend.Retention) (removed int, err error) {
+	n, err := q.countDead(ctx)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	beyond := r.MaxCount > 0 && n > r.MaxCount
+	if !beyond && r.MaxAge > 0 {
+		removed, err = q.trimDead(ctx, backend.Retention{MaxAge: r.MaxAge}, lookedAt)
+	}
+	if beyond || err == nil && removed > 0 && n > lookedAt {
+		var others int
+		others, err = q.trimDead(ctx, r, allDead)
+		removed += others
+	}
+	return removed, err
 }
 
 // trimDead looks at up to limit letters.
@@ -58,6 +70,9 @@ func (q *queue) trimDead(ctx context.Context, r backend.Retention, limit int) (r
 		}
 		return removed
 	})
+	if err != nil && removed > 0 { // the acks were sent
+		err = unknown(err)
+	}
 	return removed, err
 }
 

@@ -34,6 +34,7 @@ type record struct {
 	due      time.Time
 	attempts int   // deliveries so far
 	stamp    int64 // of the tombstone store
+	received bool  // the broker has it, so it must be possible to publish it again
 }
 
 func (r *record) publishing() amqp.Publishing {
@@ -57,7 +58,8 @@ func (r *record) publishing() amqp.Publishing {
 // readRecord reads a delivery. It accepts any message, since other programs may publish to the
 // queue.
 func readRecord(d *amqp.Delivery) record {
-	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])}
+	r := record{id: d.MessageId, body: d.Body, due: time.Now(), received: true}
+	r.attempts = count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])
 	r.stamp = number(d.Headers[stampHeader])
 	if d.Headers[countHeader] == nil && d.Redelivered {
 		r.attempts++ // a classic queue does not count
@@ -71,7 +73,11 @@ func readRecord(d *amqp.Delivery) record {
 	if user, ok := d.Headers[headersHeader].(amqp.Table); ok && len(user) > 0 {
 		r.headers = make(map[string]string, len(user))
 		for k, v := range user {
-			r.headers[k] = text(v)
+			switch v.(type) {
+			case amqp.Table, []any: // no header of delayq's; its text may be many times as large
+			default:
+				r.headers[k] = text(v)
+			}
 		}
 	}
 	return r

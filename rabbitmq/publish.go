@@ -22,6 +22,7 @@ type outgoing struct {
 	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
 
+	received bool      // the broker has it: headers that are too large are dropped
 	requeued bool      // a refused message goes to undeliverable
 	sendBy   time.Time // how long it may wait for the broker; zero is as long as the call
 }
@@ -64,6 +65,8 @@ type publication struct {
 // would block a connection that also consumes. It is safe for concurrent use.
 type publisher struct {
 	link *link
+
+	opening [purposes]chan struct{} // has an item while a channel is opened
 
 	mu       sync.Mutex
 	channels [purposes]*confirmChannel
@@ -270,18 +273,43 @@ func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err err
 }
 
 // channel returns the current session's channel for a message, and opens one if there is none.
+// During an alarm that blocks until its end, so one call at a time does it, and others wait within
+// their contexts.
 func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	use := s.purposeOf(m)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	current := &p.channels[use]
-	if c := *current; c != nil && c.session == s && c.usable() {
+	if c := p.opened(s, use); c != nil {
 		return c, nil
 	}
+	select {
+	case p.opening[use] <- struct{}{}:
+		defer func() { <-p.opening[use] }()
+	case <-ctx.Done():
+		return nil, s.explainWait(ctx.Err())
+	}
+	if c := p.opened(s, use); c != nil {
+		return c, nil
+	}
+	if ctx.Err() != nil {
+		return nil, s.explainWait(ctx.Err())
+	}
+	return p.openChannel(s, use)
+}
+
+// opened returns the session's usable channel for a purpose, and nil if there is none.
+func (p *publisher) opened(s *session, use purpose) *confirmChannel {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.channels[use]; c != nil && c.session == s && c.usable() {
+		return c
+	}
+	return nil
+}
+
+func (p *publisher) openChannel(s *session, use purpose) (*confirmChannel, error) {
 	ch, err := s.conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
@@ -292,9 +320,11 @@ func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChanne
 		}
 		return nil, explain("opening a channel", err)
 	}
-	if *current != nil {
-		go (*current).retire()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := p.channels[use]; last != nil {
+		go last.retire()
 	}
-	*current = newConfirmChannel(ch, s, use)
-	return *current, nil
+	p.channels[use] = newConfirmChannel(ch, s, use)
+	return p.channels[use], nil
 }

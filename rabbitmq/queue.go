@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)
 	p.Headers[queueHeader] = []byte(q.name)
-	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
+	return outgoing{route: to, Publishing: p, q: q, received: r.received, due: r.due, made: now}
 }
 
 // requeued returns a copy of a message that a handle received, to publish again.
@@ -222,9 +223,10 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 // between the two leaves a duplicate. If the queue refuses the message, it comes back seconds after
 // the queue has room.
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	rs = slices.Clone(rs) // it may go on after it has returned
 	leases := make([]backend.Lease, len(rs))
 	for i, r := range rs {
-		leases[i] = r.Lease
+		leases[i], rs[i].Headers = r.Lease, maps.Clone(r.Headers)
 	}
 	return q.guardedWithin(ctx, len(rs), func() []error {
 		return q.loop.replace(ctx, leases, q.tombstones.release, func(i int, r *record) outgoing {
@@ -234,7 +236,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 				r.due = ceil(time.Now().Add(q.nackDelay(rs[i].Delay)))
 			}
 			if rs[i].NewHeaders {
-				r.headers = rs[i].Headers
+				r.headers, r.received = rs[i].Headers, false
 			}
 			return q.requeued(r)
 		})
@@ -243,6 +245,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 
 // Dead is as in backend.Queue, and publishes like Nack.
 func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	bs = slices.Clone(bs) // it may go on after it has returned
 	leases := make([]backend.Lease, len(bs))
 	for i, b := range bs {
 		leases[i] = b.Lease
@@ -253,7 +256,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []erro
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = q.b.deaths.next(time.Now())
-			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
+			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q, received: true}
 		})
 	})
 }

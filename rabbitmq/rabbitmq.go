@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ type Backend struct {
 	subs    *links
 	dead    keyedLock // of queues whose dead letters are being read
 	deaths  deathClock
+	chunk   int // of dead letters that are read together
 	check   *checker
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
@@ -38,8 +40,11 @@ var _ backend.Backend = (*Backend)(nil)
 // connections.
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
-	b := &Backend{options: o, names: names{o.namespace + "." + version}}
+	b := &Backend{options: o, names: names{o.namespace + "." + version}, chunk: math.MaxUint16}
 	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
+	for use := range b.pub.opening {
+		b.pub.opening[use] = make(chan struct{}, 1)
+	}
 	dial := func() *link {
 		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
 	}

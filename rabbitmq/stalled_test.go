@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +105,66 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 					t.Errorf("the call returned %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestArgumentsAfterReturn overwrites the arguments of calls that have left a broker whose replies
+// are late. The race detector sees whether a call still reads them.
+func TestArgumentsAfterReturn(t *testing.T) {
+	t.Parallel()
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
+	must(t, q.Schedule(t.Context(), batch("m", 2, 0))...)
+	held := receiveAll(deadline(t, patience), t, q, 2)
+	proxy.StallAfter(0)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		ids := []string{"unknown"}
+		_ = q.DeleteDead(short, ids)
+		ids[0] = "another"
+	})
+	calls.Go(func() {
+		headers := map[string]string{"k": "v"}
+		rs := []backend.Return{{Lease: held[0].Lease(), NewHeaders: true, Headers: headers}}
+		_ = q.Nack(short, rs)
+		headers["k"], rs[0].Delay = "w", time.Second
+	})
+	calls.Go(func() {
+		bs := []backend.DeadLetterRequest{{Lease: held[1].Lease(), Reason: "of the test"}}
+		_ = q.Dead(short, bs)
+		bs[0].Reason = "another"
+	})
+	calls.Wait()
+	proxy.Resume()
+}
+
+// TestTrimOfAStalledBroker has the broker hold back its replies after the first, after the second,
+// and so on. A trim whose context ends then has an unknown outcome, or deletes nothing.
+func TestTrimOfAStalledBroker(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
+	makeDead(deadline(t, patience), t, q, n)
+	trim := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), givenTime)
+		defer cancel()
+		_, _, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1})
+		return err
+	}
+	for replies, left := 0, n; left == n; replies++ {
+		proxy.StallAfter(replies)
+		err := trim()
+		proxy.Resume()
+		ids, errList := listDead(deadline(t, patience), q, n)
+		must(t, errList)
+		left = len(ids)
+		unknown := errors.Is(err, backend.ErrOutcomeUnknown) && errors.Is(err, context.DeadlineExceeded)
+		if left < n && err != nil && !unknown {
+			t.Errorf("stalled after %d replies, %d letters are left: %v", replies, left, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ type delivery struct {
 	tag   uint64
 	sub   *subscription // nil if a get brought it
 	until time.Time     // end of the lease
+	again time.Time     // when to give it back again if it is still too early; zero for never
 	busy  bool          // a copy of it is being published
 	token string        // that identifies it in the tombstone store; empty if the store has no hold
 }
@@ -53,6 +54,22 @@ func (u *unacked) add(d *delivery, now time.Time) bool {
 		return false
 	}
 	return true
+}
+
+// takeFar removes the early deliveries that are to be given back again, and returns them.
+func (u *unacked) takeFar(now time.Time) (far []*delivery) {
+	u.early = slices.DeleteFunc(u.early, func(d *delivery) bool {
+		if d.again.IsZero() || now.Before(d.again) {
+			return false
+		}
+		d.again = time.Time{}
+		if d.due.Sub(now) <= holdAtMost {
+			return false
+		}
+		far = append(far, d)
+		return true
+	})
+	return far
 }
 
 // becomeDue moves early deliveries that have become due.
@@ -139,14 +156,19 @@ func (u *unacked) untilLost() []*delivery {
 	return slices.AppendSeq(slices.Clone(u.due), maps.Values(u.leased))
 }
 
-// next returns when a delivery becomes due or a lease may end, and zero if neither comes.
+// next returns when a delivery becomes due or is to be given back, or a lease may end, and zero if
+// none comes.
 func (u *unacked) next() (t time.Time) {
 	if len(u.leased) > 0 {
 		t = u.soonest
 	}
 	for _, d := range u.early {
-		if t.IsZero() || d.due.Before(t) {
-			t = d.due
+		at := d.due
+		if !d.again.IsZero() && d.again.Before(at) {
+			at = d.again
+		}
+		if t.IsZero() || at.Before(t) {
+			t = at
 		}
 	}
 	return t

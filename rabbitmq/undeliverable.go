@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -174,14 +173,25 @@ func deadLetteredFrom(d *amqp.Delivery, queue string) bool {
 	return false
 }
 
-// readQueue subscribes to a queue until n messages have come, or none for as long as quiet. It
-// returns how many came. f keeps or settles them.
-func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
-	prefetch := n
-	if prefetch > math.MaxUint16 {
-		prefetch = 0 // any number
+// readChunks is readQueue for any number of messages. f settles none, so that each chunk has other
+// messages.
+func readChunks(ctx context.Context, ch *amqp.Channel, queue string, n, chunk int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
+	for read < n {
+		wanted := min(n-read, chunk)
+		got, err := readQueue(ctx, ch, queue, wanted, quiet, f)
+		read += got
+		if err != nil || got < wanted {
+			return read, err
+		}
 	}
-	if err := ch.Qos(prefetch, 0, false); err != nil {
+	return read, nil
+}
+
+// readQueue subscribes to a queue until n messages have come, or none for as long as quiet. It
+// returns how many came. f keeps or settles them. n is up to 65,535, the largest prefetch: a quorum
+// queue takes 0, any number, for 2,000.
+func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
+	if err := ch.Qos(n, 0, false); err != nil {
 		return 0, explain("reading "+queue, err)
 	}
 	tag := fmt.Sprintf("delayq-read-%016x", rand.Uint64()) // a broker counts unacked messages of an earlier subscription with the same tag

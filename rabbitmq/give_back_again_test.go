@@ -1,0 +1,54 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// TestFarMessageIsGivenBackAgain has a message come an hour early, and the handle fail to give it
+// back. The handle does so later.
+func TestFarMessageIsGivenBackAgain(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	const bucket = 2 * time.Hour
+	q := openNew(ctx, t, testenv.SharedRabbitMQ(t).URL(), Namespace("far"), Buckets(bucket))
+	far := q.scheduled(&record{id: "far", due: time.Now().Add(time.Hour)}, time.Now())
+	far.route = immediate(q.names, q.name)
+	if err := errors.Join(q.b.pub.publish(ctx, []outgoing{far})...); err != nil {
+		t.Fatal(err)
+	}
+	s, err := q.sub.session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() int {
+		n, err := length(s.conn.Connection, q.names.bucket(bucket.Milliseconds()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := waiting()
+	pub := q.b.pub.channels[ordinary]
+	pub.mu.Lock() // until the copy may no longer be sent
+	receiving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { _, _ = q.Receive(receiving, 1, time.Minute) }()
+	for copying := false; !copying; {
+		if err := q.loop.do(ctx, func() { copying = q.loop.inProgress > 0 }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(sendBackWithin + 10*time.Millisecond)
+	pub.mu.Unlock()
+	for end := time.Now().Add(15 * time.Second); waiting() == before; {
+		if sleep(ctx, 10*time.Millisecond); time.Now().After(end) {
+			t.Fatal("the message does not wait in the broker")
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// TestNothingIsSentTooLate has a message wait for its turn on the channel until its call has ended,
+// or its time to be sent. It is not sent then, and takes no slot.
+func TestNothingIsSentTooLate(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	q := openNew(ctx, t, testenv.SharedRabbitMQ(t).URL())
+	if err := errors.Join(q.Schedule(ctx, []backend.Message{{ID: "first"}})...); err != nil {
+		t.Fatal(err)
+	}
+	c := q.b.pub.channels[ordinary]
+	for len(c.slots) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for what, want := range map[string]error{"call": context.Canceled, "time": context.DeadlineExceeded} {
+		calling, end := context.WithCancel(ctx)
+		out := q.scheduled(&record{id: what, due: time.Now()}, time.Now())
+		c.mu.Lock()
+		if what == "time" {
+			out.sendBy = time.Now().Add(50 * time.Millisecond)
+		}
+		done := make(chan error, 1)
+		go func() { done <- c.send(calling, &publication{outgoing: &out}) }()
+		for len(c.slots) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if what == "call" {
+			end()
+		}
+		for !out.sendBy.IsZero() && !time.Now().After(out.sendBy) {
+			time.Sleep(time.Millisecond)
+		}
+		c.mu.Unlock()
+		if err := <-done; !errors.Is(err, want) || c.next != 1 {
+			t.Errorf("after the end of its %s: %v, and %d messages were sent", what, err, c.next)
+		}
+		end()
+	}
+	if len(c.slots) != 0 {
+		t.Errorf("%d slots are taken", len(c.slots))
+	}
+}
