@@ -119,6 +119,7 @@ type run struct {
 	timeout     time.Duration // 0 for none
 	cancel      context.CancelCauseFunc
 	timer       clockwork.Timer // nil without a timeout
+	leaseEnd    clockwork.Timer // nil as long as no renewal has begun
 	abandoned   bool            // its lease is no longer renewed
 	lost        bool            // its lease is lost
 }
@@ -147,6 +148,7 @@ type consumer struct {
 	idle        int // workers without a message; 0 while a message waits
 	pendingAcks int // acks and nacks under way while their workers have gone on
 	running     map[*run]struct{}
+	renewing    bool // a renewal is under way
 	ahead       prefetch
 	watch       clockwork.Timer // on waiting runs, nil for none
 }

@@ -23,6 +23,9 @@ func (c *consumer) start(d Delivery) {
 	d.Lease().Renewing()
 	c.mu.Lock()
 	c.running[r] = struct{}{}
+	if c.renewing { // no other one begins before it has ended
+		c.watchLeaseLocked(r)
+	}
 	if r.timeout > 0 {
 		r.timer = c.Clock.AfterFunc(r.timeout, func() { c.timedOut(r) })
 	}
@@ -174,6 +177,9 @@ func (c *consumer) leave(r *run) {
 	r.cancel(nil)
 	if r.timer != nil {
 		r.timer.Stop()
+	}
+	if r.leaseEnd != nil {
+		r.leaseEnd.Stop()
 	}
 	if next != nil {
 		c.start(next)

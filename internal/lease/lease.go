@@ -57,6 +57,11 @@ func (l *Lease) Late(due, now time.Time) time.Duration {
 // Expired reports whether the lease has ended by the queue's own clock.
 func (l *Lease) Expired(now time.Time) bool { return int64(l.Age(now)) >= l.kept.Load() }
 
+// Left returns how long after now the lease ends by the queue's own clock, less than 0 once it has.
+func (l *Lease) Left(now time.Time) time.Duration {
+	return time.Duration(l.kept.Load()) - l.Age(now)
+}
+
 // Renewing says that a consumer renews the lease from now on. It is called before a handler has
 // the delivery.
 func (l *Lease) Renewing() { l.renewed = true }
