@@ -160,6 +160,41 @@ func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 	})
 }
 
+// A worker takes nothing any more that was claimed ahead, once Pause has returned.
+func TestPauseKeepsWhatIsClaimedAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n, pauses = 20_000, 60
+		_, q, witness := crowd(t, n)
+		var paused atomic.Bool
+		var handled, late atomic.Int64
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			if paused.Load() {
+				late.Add(1)
+			}
+			time.Sleep(10 * time.Microsecond) // virtual
+			if handled.Add(1)%300 == 0 {
+				q.Pause()
+				paused.Store(true)
+			}
+			return nil
+		}, delayq.Prefetch(1000))
+		for range pauses {
+			for !paused.Load() {
+				time.Sleep(time.Millisecond) // virtual
+			}
+			synctest.Wait()
+			wantCounts(t, witness, delayq.Stats{Ready: n - handled.Load()})
+			paused.Store(false)
+			q.Resume()
+		}
+		must(t, r.end())
+		if late.Load() > 0 {
+			t.Errorf("%d messages reached the handler during %d pauses", late.Load(), pauses)
+		}
+		ackUntouched(t, witness, int(n-handled.Load()))
+	})
+}
+
 // ackUntouched acknowledges n messages, each in its first attempt.
 func ackUntouched(t *testing.T, q delayq.Queue, n int) {
 	t.Helper()

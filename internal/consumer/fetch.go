@@ -122,7 +122,7 @@ func (c *consumer) replace(r *run) (next Delivery) {
 	defer c.mu.Unlock()
 	delete(c.running, r)
 	c.ahead.finished++
-	if len(c.ahead.waiting) > 0 && c.fetching.Err() == nil {
+	if len(c.ahead.waiting) > 0 && c.fetching.Err() == nil && !c.Gate.isShut() {
 		next = c.ahead.next(c.Clock.Now())
 	}
 	if next == nil {
