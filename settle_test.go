@@ -202,6 +202,27 @@ func TestExtendInAHandler(t *testing.T) {
 	})
 }
 
+// A handler's Extend that the store does not reply to yet leaves the lease to the renewals.
+func TestExtendThatHangsInAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowFirst("extend", 2*time.Minute)
+		q := newQueue(t, s.option())
+		push(t, q)
+		handled := 0
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			handled++
+			must(t, d.Extend(ctx, time.Hour))
+			time.Sleep(3 * time.Minute) // virtual
+			return ctx.Err()
+		}, delayq.Workers(2))
+		if handled != 1 {
+			t.Errorf("the message was handed out %d times while its handler ran", handled)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -67,9 +67,10 @@ func (l *Lease) Left(now time.Time) time.Duration {
 func (l *Lease) Renewing() { l.renewed = true }
 
 // Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
-// settled nor lost, and no Extend asked for a later end.
+// settled nor lost, and no Extend has asked for a later end and got it.
 func (l *Lease) Renewable(kept time.Time) bool {
-	return !l.Ended() && l.asked.Load() < int64(l.Age(kept))
+	to := int64(l.Age(kept))
+	return !l.Ended() && (l.asked.Load() < to || l.kept.Load() < to)
 }
 
 // Renew sets the end of the lease by both clocks.
@@ -110,7 +111,7 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	}
 	kept := now.Add(length)
 	for _, l := range ls {
-		l.asked.Store(int64(l.Age(kept))) // from here on a renewal leaves it alone
+		l.asked.Store(int64(l.Age(kept))) // before the call: a renewal may undo it
 	}
 	ends, errs := s.Extend(ctx, Tokens(ls), length)
 	outcomes := make([]error, len(ls))
