@@ -223,6 +223,32 @@ func TestExtendThatHangsInAHandler(t *testing.T) {
 	})
 }
 
+// An Extend that fails changes nothing.
+func TestExtendThatFailsInAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.before = func(_ context.Context, op string) error {
+			if n, _ := s.calls("extend"); op == "extend" && n == 2 {
+				return errStore
+			}
+			return nil
+		}
+		q := newQueue(t, s.option())
+		push(t, q)
+		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			must(t, d.Extend(ctx, time.Hour))
+			want := time.Now().Add(time.Hour)
+			wantIs(t, d.Extend(ctx, time.Hour), errStore)
+			time.Sleep(time.Minute) // virtual
+			if until := d.LeaseUntil(); !until.Equal(want) {
+				t.Errorf("the lease ends %v, was extended to %v", until, want)
+			}
+			return nil
+		})
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

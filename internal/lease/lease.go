@@ -110,8 +110,9 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 		}
 	}
 	kept := now.Add(length)
-	for _, l := range ls {
-		l.asked.Store(int64(l.Age(kept))) // before the call: a renewal may undo it
+	before := make([]int64, len(ls))
+	for i, l := range ls {
+		before[i] = l.asked.Swap(int64(l.Age(kept))) // before the call: a renewal may undo it
 	}
 	ends, errs := s.Extend(ctx, Tokens(ls), length)
 	outcomes := make([]error, len(ls))
@@ -121,12 +122,22 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 			l.Renew(ends[i], kept)
 			continue
 		}
-		l.asked.Store(nothing)
+		l.notExtended(kept, before[i], outcomes[i])
 		if errors.Is(outcomes[i], backend.ErrLeaseLost) && l.settle.settled() {
 			outcomes[i] = ErrSettled
 		}
 	}
 	return outcomes
+}
+
+// notExtended takes back an Extend to kept that has failed. What was asked for before holds, unless
+// the lease may have become shorter.
+func (l *Lease) notExtended(kept time.Time, before int64, err error) {
+	to := int64(l.Age(kept))
+	if before > to && errors.Is(err, backend.ErrOutcomeUnknown) {
+		before = nothing
+	}
+	l.asked.CompareAndSwap(to, before)
 }
 
 // Settle makes a call that settles the lease. It returns ErrSettled, and does not call, when the
