@@ -249,6 +249,22 @@ func TestExtendThatFailsInAHandler(t *testing.T) {
 	})
 }
 
+// The store has done an ack, and its reply is on its way.
+func TestExtendBesideAnAck(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowReply("ack", time.Second)
+		q := newQueue(t, s.option())
+		push(t, q)
+		d := receive(t, q)
+		acked := make(chan error, 1)
+		go func() { acked <- d.Ack(t.Context()) }()
+		synctest.Wait()
+		wantIs(t, d.Extend(t.Context(), time.Minute), delayq.ErrSettled)
+		must(t, <-acked)
+	})
+}
+
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (c *consumer) leaseEnded(r *run) {
 func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
 	l := r.d.Lease()
 	asked, later := l.Overtaken(kept)
-	if !later {
+	if !later || l.Ended() {
 		return
 	}
 	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, asked.Sub(c.Clock.Now()))...); err != nil {

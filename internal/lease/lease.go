@@ -120,12 +120,12 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	for i, l := range ls {
 		if outcomes[i] == nil {
 			l.Renew(ends[i], kept)
-			continue
+		} else {
+			l.notExtended(kept, before[i], outcomes[i])
 		}
-		l.notExtended(kept, before[i], outcomes[i])
-		if errors.Is(outcomes[i], backend.ErrLeaseLost) && l.settle.settled() {
-			outcomes[i] = ErrSettled
-		}
+	}
+	for i, l := range ls { // may wait
+		outcomes[i] = l.settle.outcome(ctx, outcomes[i])
 	}
 	return outcomes
 }
