@@ -65,14 +65,32 @@ func (c *consumer) timedOut(r *run) {
 	}
 }
 
+// abandon leaves the message to another worker when its lease ends, which is one lease from now even
+// if the handler asked for more.
 func (c *consumer) abandon(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
+		if c.handling.Err() == nil { // else Run may have returned
+			c.returning.Go(func() { c.shorten(r) })
+		}
 		c.Telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
 			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", r.timeout)
+	}
+}
+
+// shorten makes the lease of an abandoned run end one lease from now, if it would end later.
+func (c *consumer) shorten(r *run) {
+	l := r.d.Lease()
+	if _, later := l.Overtaken(c.Clock.Now().Add(c.Lease)); !later {
+		return
+	}
+	ctx, cancel := c.giving()
+	defer cancel()
+	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, c.Lease)...); err != nil {
+		c.notRenewed(r, err)
 	}
 }
 
