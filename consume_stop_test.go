@@ -3,6 +3,7 @@ package delayq_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,5 +287,22 @@ func TestStopWaitsForAcks(t *testing.T) {
 		stop(t, q, r)
 		must(t, <-r.done)
 		wantCounts(t, witness, delayq.Stats{})
+	})
+}
+
+// A handler that has returned is none that ignores its context, though its message is not settled.
+func TestStopWhileAnAckHangs(t *testing.T) {
+	each(t, []int{0, 1000}, func(t *testing.T, prefetch int) {
+		var log journal
+		q := newQueue(t, newFar(hanging("ack")).option(), log.Logger())
+		push(t, q)
+		r := start(t, q, returning(nil), delayq.Prefetch(prefetch), delayq.Drain(time.Second))
+		synctest.Wait()
+		wantStop(t, q, r, stops["context"], 6*time.Second)
+		if strings.Contains(log.String(), "handlers") {
+			t.Errorf("no handler runs, and the log has %s", log.String())
+		}
+		log.Want(t, "stopped while messages are being settled", "messages=1")
+		time.Sleep(time.Minute) // virtual: until the ack is given up
 	})
 }
