@@ -290,6 +290,20 @@ func TestStopWaitsForAcks(t *testing.T) {
 	})
 }
 
+// Messages came when the stop had begun, and the store does not take them back.
+func TestCloseWhenNothingCanBeGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		q := newQueue(t, s.option())
+		s.before = hanging("nack")
+		s.slowReply("receive", time.Second)
+		pushMany(t, q, 5)
+		r := start(t, q, unwanted, delayq.Workers(5), delayq.Drain(0))
+		synctest.Wait()
+		wantStop(t, q, r, stops["Close"], 5*time.Second)
+	})
+}
+
 // A handler that has returned is none that ignores its context, though its message is not settled.
 func TestStopWhileAnAckHangs(t *testing.T) {
 	each(t, []int{0, 1000}, func(t *testing.T, prefetch int) {

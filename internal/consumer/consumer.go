@@ -136,6 +136,7 @@ type consumer struct {
 	Config
 	fetching context.Context //nolint:containedctx // ends with the loop
 	handling context.Context //nolint:containedctx // ends with the last handler
+	giving   context.Context //nolint:containedctx // bounds what gives messages back
 
 	jobs    chan job      // to goroutines that wait
 	waiting atomic.Int64  // how many of them there are
@@ -166,9 +167,21 @@ func Run(ctx context.Context, cfg Config) error {
 	defer abort(nil)
 	defer c.Telemetry.AddWorkers(c.Workers)()
 	defer c.keepRenewing(context.WithoutCancel(ctx))()
+	loop, stop := context.WithCancel(ctx)
+	defer c.boundGiving(loop)()
 	c.fetch(ctx)
+	stop()
 	defer c.returning.Wait()
 	return c.drained(abort)
+}
+
+// boundGiving ends the calls that give messages back once a stop has taken as long as handlers may.
+// The stop begins with the end of ctx.
+func (c *consumer) boundGiving(ctx context.Context) (end func()) {
+	giving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.giving = giving
+	context.AfterFunc(ctx, func() { c.pause(giving, c.Drain+obeyWithin); cancel() })
+	return cancel
 }
 
 func newConsumer(ctx context.Context, cfg Config) *consumer {

@@ -181,15 +181,10 @@ func (c *consumer) giveBack(unseen []Delivery) {
 	}
 }
 
-// giving returns a context for calls that give messages back.
-func (c *consumer) giving() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.handling), settleWithin)
-}
-
 // handBack gives back messages that no handler has seen. Messages that cannot be given back return
 // when their leases end.
 func (c *consumer) handBack(ds []Delivery) {
-	ctx, cancel := c.giving()
+	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
 	defer cancel()
 	for some := range slices.Chunk(ds, maxBatch) {
 		rs := make([]backend.Return, len(some))

@@ -87,7 +87,7 @@ func (c *consumer) shorten(r *run) {
 	if _, later := l.Overtaken(c.Clock.Now().Add(c.Lease)); !later {
 		return
 	}
-	ctx, cancel := c.giving()
+	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
 	defer cancel()
 	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, c.Lease)...); err != nil {
 		c.notRenewed(r, err)
