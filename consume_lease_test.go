@@ -3,6 +3,7 @@ package delayq_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,36 +51,75 @@ func TestLeaseOnAFakeClock(t *testing.T) {
 // A store that cannot be reached cannot report that a lease is lost, but gives the message to
 // another worker.
 func TestLostLeaseStopsTheHandler(t *testing.T) {
-	const lease = 9 * time.Second
 	type test struct {
+		extend func(op string) func(context.Context, string) error
+		lease  time.Duration
 		result func(context.Context) error
 		logged string
 	}
+	succeeds := func(context.Context) error { return nil }
 	queuetest.Cases(t, map[string]test{
-		"handler fails":    {context.Cause, "handler lost its lease"},
-		"handler succeeds": {func(context.Context) error { return nil }, "settling failed"},
+		"handler fails":      {failing, 9 * time.Second, context.Cause, "handler lost its lease"},
+		"handler succeeds":   {failing, 9 * time.Second, succeeds, "settling failed"},
+		"store hangs":        {hanging, 9 * time.Second, succeeds, "settling failed"},
+		"short lease":        {failing, 100 * time.Millisecond, succeeds, "settling failed"},
+		"short, store hangs": {hanging, 100 * time.Millisecond, succeeds, "settling failed"},
 	}, func(t *testing.T, tt test) {
 		var log journal
 		s := newSeam()
-		s.before = failing("extend")
-		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(lease))
-		push(t, q)
-		began := time.Now()
+		s.before = tt.extend("extend")
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(tt.lease))
 		attempts := 0
-		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
 			if attempts++; d.Attempt > 1 {
 				return nil
 			}
+			began := time.Now()
 			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) || time.Since(began) != lease {
-				t.Errorf("context ended with %v after %v, want ErrLeaseLost after %v", cause, time.Since(began), lease)
+			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) || time.Since(began) != tt.lease {
+				t.Errorf("context ended with %v after %v, want ErrLeaseLost after %v", cause, time.Since(began), tt.lease)
 			}
 			return tt.result(ctx)
 		})
+		time.Sleep(tt.lease/3 + tt.lease/30) // virtual: until just after a renewal
+		push(t, q)
+		time.Sleep(time.Hour) // virtual
+		must(t, r.end())
 		if attempts != 2 {
 			t.Errorf("%d attempts, want 2", attempts)
 		}
 		log.Want(t, "renewing a lease failed", tt.logged)
 		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// A renewal that hangs delays those of the messages that come meanwhile.
+func TestLeaseThatBeginsDuringARenewal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const lease = 100 * time.Millisecond
+		s := newSeam()
+		s.before = hanging("extend")
+		q := newQueue(t, s.option(), delayq.WithLease(lease))
+		var stopped atomic.Int64
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			began := time.Now()
+			if d.Attempt > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			if took := time.Since(began); took != lease {
+				t.Errorf("%v: its context ended after %v, want %v", d, took, lease)
+			}
+			stopped.Add(1)
+			return ctx.Err()
+		}, delayq.Workers(4))
+		push(t, q)
+		time.Sleep(lease / 2) // virtual: the renewal of the first is under way
+		push(t, q)
+		time.Sleep(time.Hour) // virtual
+		must(t, r.end())
+		if n := stopped.Load(); n != 2 {
+			t.Errorf("%d handlers were stopped, want 2", n)
+		}
 	})
 }

@@ -3,6 +3,7 @@ package delayq_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,5 +287,36 @@ func TestStopWaitsForAcks(t *testing.T) {
 		stop(t, q, r)
 		must(t, <-r.done)
 		wantCounts(t, witness, delayq.Stats{})
+	})
+}
+
+// Messages came when the stop had begun, and the store does not take them back.
+func TestCloseWhenNothingCanBeGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		q := newQueue(t, s.option())
+		s.before = hanging("nack")
+		s.slowReply("receive", time.Second)
+		pushMany(t, q, 5)
+		r := start(t, q, unwanted, delayq.Workers(5), delayq.Drain(0))
+		synctest.Wait()
+		wantStop(t, q, r, stops["Close"], 5*time.Second)
+	})
+}
+
+// A handler that has returned is none that ignores its context, though its message is not settled.
+func TestStopWhileAnAckHangs(t *testing.T) {
+	each(t, []int{0, 1000}, func(t *testing.T, prefetch int) {
+		var log journal
+		q := newQueue(t, newFar(hanging("ack")).option(), log.Logger())
+		push(t, q)
+		r := start(t, q, returning(nil), delayq.Prefetch(prefetch), delayq.Drain(time.Second))
+		synctest.Wait()
+		wantStop(t, q, r, stops["context"], 6*time.Second)
+		if strings.Contains(log.String(), "handlers") {
+			t.Errorf("no handler runs, and the log has %s", log.String())
+		}
+		log.Want(t, "stopped while messages are being settled", "messages=1")
+		time.Sleep(time.Minute) // virtual: until the ack is given up
 	})
 }

@@ -160,6 +160,41 @@ func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 	})
 }
 
+// A worker takes nothing any more that was claimed ahead, once Pause has returned.
+func TestPauseKeepsWhatIsClaimedAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n, pauses = 20_000, 60
+		_, q, witness := crowd(t, n)
+		var paused atomic.Bool
+		var handled, late atomic.Int64
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			if paused.Load() {
+				late.Add(1)
+			}
+			time.Sleep(10 * time.Microsecond) // virtual
+			if handled.Add(1)%300 == 0 {
+				q.Pause()
+				paused.Store(true)
+			}
+			return nil
+		}, delayq.Prefetch(1000))
+		for range pauses {
+			for !paused.Load() {
+				time.Sleep(time.Millisecond) // virtual
+			}
+			synctest.Wait()
+			wantCounts(t, witness, delayq.Stats{Ready: n - handled.Load()})
+			paused.Store(false)
+			q.Resume()
+		}
+		must(t, r.end())
+		if late.Load() > 0 {
+			t.Errorf("%d messages reached the handler during %d pauses", late.Load(), pauses)
+		}
+		ackUntouched(t, witness, int(n-handled.Load()))
+	})
+}
+
 // ackUntouched acknowledges n messages, each in its first attempt.
 func ackUntouched(t *testing.T, q delayq.Queue, n int) {
 	t.Helper()
@@ -176,23 +211,22 @@ func ackUntouched(t *testing.T, q delayq.Queue, n int) {
 	}
 }
 
-// With a store that does not take them back, a stop lasts no longer than the handlers and the
-// settling.
+// With a store that does not take them back, a stop lasts no longer than the handlers may.
 func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 	const workers = 16
-	bubble(t, func(t *testing.T) {
+	each(t, []time.Duration{0, time.Second}, func(t *testing.T, drain time.Duration) {
 		c, q, witness := crowd(t, 4000)
 		c.before = func(ctx context.Context, op string) error {
 			return errors.Join(slowClaims(ctx, op), hanging("nack")(ctx, op))
 		}
 		s := newSlowDown()
-		r := start(t, q, s.handle, delayq.Workers(workers), delayq.Drain(time.Second))
+		r := start(t, q, s.handle, delayq.Workers(workers), delayq.Drain(drain))
 		s.ahead(t, witness, workers)
 		time.Sleep(2 * time.Millisecond)
 		began := time.Now()
 		wantIs(t, r.end(), delayq.ErrDrain)
-		if took := time.Since(began).Truncate(time.Second); took != 30*time.Second {
-			t.Errorf("stopped within %v, want 30 s", took)
+		if took := time.Since(began).Truncate(time.Second); took != drain+5*time.Second {
+			t.Errorf("stopped within %v, want the drain and five seconds", took)
 		}
 		close(s.released)
 		time.Sleep(time.Second)

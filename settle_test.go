@@ -202,6 +202,98 @@ func TestExtendInAHandler(t *testing.T) {
 	})
 }
 
+// A handler's Extend that the store does not reply to yet leaves the lease to the renewals.
+func TestExtendThatHangsInAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowFirst("extend", 2*time.Minute)
+		q := newQueue(t, s.option())
+		push(t, q)
+		handled := 0
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			handled++
+			must(t, d.Extend(ctx, time.Hour))
+			time.Sleep(3 * time.Minute) // virtual
+			return ctx.Err()
+		}, delayq.Workers(2))
+		if handled != 1 {
+			t.Errorf("the message was handed out %d times while its handler ran", handled)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// An Extend that fails changes nothing.
+func TestExtendThatFailsInAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.before = func(_ context.Context, op string) error {
+			if n, _ := s.calls("extend"); op == "extend" && n == 2 {
+				return errStore
+			}
+			return nil
+		}
+		q := newQueue(t, s.option())
+		push(t, q)
+		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			must(t, d.Extend(ctx, time.Hour))
+			want := time.Now().Add(time.Hour)
+			wantIs(t, d.Extend(ctx, time.Hour), errStore)
+			time.Sleep(time.Minute) // virtual
+			if until := d.LeaseUntil(); !until.Equal(want) {
+				t.Errorf("the lease ends %v, was extended to %v", until, want)
+			}
+			return nil
+		})
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// The store has done an ack, and its reply is on its way.
+func TestExtendBesideAnAck(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowReply("ack", time.Second)
+		q := newQueue(t, s.option())
+		push(t, q)
+		d := receive(t, q)
+		acked := make(chan error, 1)
+		go func() { acked <- d.Ack(t.Context()) }()
+		synctest.Wait()
+		wantIs(t, d.Extend(t.Context(), time.Minute), delayq.ErrSettled)
+		must(t, <-acked)
+	})
+}
+
+// A renewal that undid a handler's Extend repeats it, and the handler settles its message meanwhile.
+func TestSettlingBesideARenewal(t *testing.T) {
+	each(t, []time.Duration{0, time.Second}, func(t *testing.T, wait time.Duration) {
+		var log journal
+		s := newSeam()
+		s.slowReply("extend", time.Second) // the renewal
+		s.before = func(_ context.Context, op string) error {
+			if n, _ := s.calls("extend"); op == "extend" && n == 3 { // the handler's, repeated
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(time.Minute))
+		push(t, q)
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(20*time.Second + 500*time.Millisecond) // virtual
+			must(t, d.Extend(ctx, time.Hour))
+			time.Sleep(wait) // virtual
+			must(t, d.Ack(ctx))
+			time.Sleep(time.Minute) // virtual
+			return ctx.Err()
+		})
+		if strings.Contains(log.String(), "renewing a lease failed") {
+			t.Errorf("the message is settled, and the log has %s", log.String())
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -39,6 +39,30 @@ func TestTimeoutIgnored(t *testing.T) {
 	})
 }
 
+// What a handler that ignores its timeout asked for itself does not keep the message from others.
+func TestTimeoutIgnoredAfterAnExtend(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const lease = 9 * time.Second
+		q := newQueue(t, delayq.WithLease(lease))
+		push(t, q)
+		began := time.Now()
+		var again time.Duration
+		consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			if d.Attempt > 1 {
+				again = time.Since(began)
+				return nil
+			}
+			must(t, d.Extend(ctx, 12*time.Hour))
+			time.Sleep(20 * time.Hour) // virtual
+			return nil
+		}, delayq.Timeout(time.Minute), delayq.Workers(2))
+		if want := time.Minute + 5*time.Second + lease; again != want {
+			t.Errorf("the second attempt began after %v, want %v", again, want)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // A handler that ends in time, or just after, is done.
 func TestTimeoutKept(t *testing.T) {
 	each(t, []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second}, func(t *testing.T, took time.Duration) {

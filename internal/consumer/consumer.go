@@ -119,6 +119,7 @@ type run struct {
 	timeout     time.Duration // 0 for none
 	cancel      context.CancelCauseFunc
 	timer       clockwork.Timer // nil without a timeout
+	leaseEnd    clockwork.Timer // nil as long as no renewal has begun
 	abandoned   bool            // its lease is no longer renewed
 	lost        bool            // its lease is lost
 }
@@ -135,10 +136,13 @@ type consumer struct {
 	Config
 	fetching context.Context //nolint:containedctx // ends with the loop
 	handling context.Context //nolint:containedctx // ends with the last handler
+	giving   context.Context //nolint:containedctx // bounds what gives messages back
 
 	jobs    chan job      // to goroutines that wait
 	waiting atomic.Int64  // how many of them there are
 	ended   chan struct{} // closed when no job comes any more
+
+	settling atomic.Int64 // settles under way, of workers and of those that have gone on
 
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // calls that give messages back
@@ -147,6 +151,7 @@ type consumer struct {
 	idle        int // workers without a message; 0 while a message waits
 	pendingAcks int // acks and nacks under way while their workers have gone on
 	running     map[*run]struct{}
+	renewing    bool // a renewal is under way
 	ahead       prefetch
 	watch       clockwork.Timer // on waiting runs, nil for none
 }
@@ -162,9 +167,21 @@ func Run(ctx context.Context, cfg Config) error {
 	defer abort(nil)
 	defer c.Telemetry.AddWorkers(c.Workers)()
 	defer c.keepRenewing(context.WithoutCancel(ctx))()
+	loop, stop := context.WithCancel(ctx)
+	defer c.boundGiving(loop)()
 	c.fetch(ctx)
+	stop()
 	defer c.returning.Wait()
 	return c.drained(abort)
+}
+
+// boundGiving ends the calls that give messages back once a stop has taken as long as handlers may.
+// The stop begins with the end of ctx.
+func (c *consumer) boundGiving(ctx context.Context) (end func()) {
+	giving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.giving = giving
+	context.AfterFunc(ctx, func() { c.pause(giving, c.Drain+obeyWithin); cancel() })
+	return cancel
 }
 
 func newConsumer(ctx context.Context, cfg Config) *consumer {
@@ -185,36 +202,45 @@ const obeyWithin = 5 * time.Second
 
 // drained waits until all workers are idle, as long as Drain and obeyWithin allow.
 func (c *consumer) drained(abort context.CancelCauseFunc) error {
-	left := c.busyAfter(c.Drain)
-	if left == 0 {
+	if handlers, settles := c.busyAfter(c.Drain); handlers+settles == 0 {
 		return nil
+	} else if handlers > 0 {
+		level := slog.LevelWarn
+		if c.Drain == 0 {
+			level = slog.LevelDebug // as the user asked for
+		}
+		c.Log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain",
+			"handlers", handlers, "drain", c.Drain)
 	}
-	level := slog.LevelWarn
-	if c.Drain == 0 {
-		level = slog.LevelDebug // as the user asked for
-	}
-	c.Log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.Drain)
 	abort(ErrDrain)
-	if left = c.busyAfter(obeyWithin); left > 0 {
-		c.Telemetry.Failed(context.Background(), telemetry.IgnoredStop, left)
-		c.Log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
+	handlers, settles := c.busyAfter(obeyWithin)
+	if settles > 0 {
+		c.Log.Warn("delayq: stopped while messages are being settled; those that are not return when the leases end",
+			"messages", settles)
+	}
+	if handlers > 0 {
+		c.Telemetry.Failed(context.Background(), telemetry.IgnoredStop, handlers)
+		c.Log.Error("delayq: handlers ignore their contexts; their messages return when the leases end",
+			"handlers", handlers)
 		return ErrDrain
 	}
 	return nil
 }
 
-// busyAfter waits for d, or until all workers are idle, and returns how many are not.
-func (c *consumer) busyAfter(d time.Duration) (n int) {
+// busyAfter waits for d, or until all workers are idle, and returns how many handlers run then and
+// how many messages are being settled.
+func (c *consumer) busyAfter(d time.Duration) (handlers, settles int) {
 	t := c.Clock.NewTimer(d)
 	defer t.Stop()
-	for n = c.busy(); n > 0; n = c.busy() {
+	for c.busy() > 0 {
 		select {
 		case <-c.changed:
 		case <-t.Chan():
-			return c.busy()
+			settles = int(c.settling.Load())
+			return max(c.busy()-settles, 0), settles
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 func (c *consumer) busy() int {

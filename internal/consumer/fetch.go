@@ -122,7 +122,7 @@ func (c *consumer) replace(r *run) (next Delivery) {
 	defer c.mu.Unlock()
 	delete(c.running, r)
 	c.ahead.finished++
-	if len(c.ahead.waiting) > 0 && c.fetching.Err() == nil {
+	if len(c.ahead.waiting) > 0 && c.fetching.Err() == nil && !c.Gate.isShut() {
 		next = c.ahead.next(c.Clock.Now())
 	}
 	if next == nil {
@@ -184,7 +184,7 @@ func (c *consumer) giveBack(unseen []Delivery) {
 // handBack gives back messages that no handler has seen. Messages that cannot be given back return
 // when their leases end.
 func (c *consumer) handBack(ds []Delivery) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.handling), settleWithin)
+	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
 	defer cancel()
 	for some := range slices.Chunk(ds, maxBatch) {
 		rs := make([]backend.Return, len(some))

@@ -23,6 +23,9 @@ func (c *consumer) start(d Delivery) {
 	d.Lease().Renewing()
 	c.mu.Lock()
 	c.running[r] = struct{}{}
+	if c.renewing { // no other one begins before it has ended
+		c.watchLeaseLocked(r)
+	}
 	if r.timeout > 0 {
 		r.timer = c.Clock.AfterFunc(r.timeout, func() { c.timedOut(r) })
 	}
@@ -62,14 +65,32 @@ func (c *consumer) timedOut(r *run) {
 	}
 }
 
+// abandon leaves the message to another worker when its lease ends, which is one lease from now even
+// if the handler asked for more.
 func (c *consumer) abandon(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
+		if c.handling.Err() == nil { // else Run may have returned
+			c.returning.Go(func() { c.shorten(r) })
+		}
 		c.Telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
 			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", r.timeout)
+	}
+}
+
+// shorten makes the lease of an abandoned run end one lease from now, if it would end later.
+func (c *consumer) shorten(r *run) {
+	l := r.d.Lease()
+	if _, later := l.Overtaken(c.Clock.Now().Add(c.Lease)); !later {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
+	defer cancel()
+	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, c.Lease)...); err != nil {
+		c.notRenewed(r, err)
 	}
 }
 
@@ -175,6 +196,9 @@ func (c *consumer) leave(r *run) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+	if r.leaseEnd != nil {
+		r.leaseEnd.Stop()
+	}
 	if next != nil {
 		c.start(next)
 	}
@@ -226,6 +250,8 @@ const (
 
 // settle carries out the decision, and returns the error of the call that settles the message.
 func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
+	c.settling.Add(1)
+	defer c.settling.Add(-1)
 	c.logDecision(d, o)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()

@@ -43,6 +43,7 @@ func (c *consumer) renewAll(ctx context.Context) {
 	if len(rs) == 0 {
 		return
 	}
+	defer c.endRenewal()
 	ctx, cancel := context.WithTimeout(ctx, max(c.Lease/renewals, time.Second))
 	defer cancel()
 	ends, errs := c.Store.Extend(ctx, lease.Tokens(ls), c.Lease)
@@ -56,16 +57,50 @@ func (c *consumer) renewAll(ctx context.Context) {
 	}
 }
 
-// renewable returns the runs whose leases a renewal to kept makes longer.
+// renewable returns the runs whose leases a renewal to kept makes longer, and watches these leases:
+// the renewal may fail, or take longer than they last.
 func (c *consumer) renewable(kept time.Time) (rs []*run, ls []*lease.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.running {
 		if l := r.d.Lease(); !r.abandoned && l.Renewable(kept) {
 			rs, ls = append(rs, r), append(ls, l)
+			c.watchLeaseLocked(r)
 		}
 	}
+	c.renewing = len(rs) > 0
 	return rs, ls
+}
+
+func (c *consumer) endRenewal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renewing = false
+}
+
+// watchLeaseLocked has leaseEnded called at the end of a run's lease.
+func (c *consumer) watchLeaseLocked(r *run) {
+	left := r.d.Lease().Left(c.Clock.Now())
+	if r.leaseEnd == nil {
+		r.leaseEnd = c.Clock.AfterFunc(left, func() { c.leaseEnded(r) })
+	} else {
+		r.leaseEnd.Reset(left)
+	}
+}
+
+// leaseEnded stops the handler of a message whose lease has ended by the queue's own clock, and
+// watches one that was made longer.
+func (c *consumer) leaseEnded(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, running := c.running[r]; !running || r.lost || c.handling.Err() != nil {
+		return
+	}
+	if r.d.Lease().Expired(c.Clock.Now()) {
+		c.stopHandlerLocked(r)
+	} else {
+		c.watchLeaseLocked(r)
+	}
 }
 
 // restore repeats a handler's Extend to later than kept that was made while the renewal to kept was
@@ -73,7 +108,7 @@ func (c *consumer) renewable(kept time.Time) (rs []*run, ls []*lease.Lease) {
 func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
 	l := r.d.Lease()
 	asked, later := l.Overtaken(kept)
-	if !later {
+	if !later || l.Ended() {
 		return
 	}
 	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, asked.Sub(c.Clock.Now()))...); err != nil {
@@ -82,19 +117,16 @@ func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
 }
 
 // notRenewed stops the handler of a message whose lease is lost. Where the store cannot be reached,
-// the lease is lost when it has ended by the queue's own clock.
+// leaseEnded does so.
 func (c *consumer) notRenewed(r *run, err error) {
 	switch {
 	case errors.Is(err, backend.ErrLeaseLost):
 		c.stopHandler(r)
-		return
 	case errors.Is(err, context.Canceled): // the consumer has ended
-		return
-	}
-	c.Telemetry.Failed(c.handling, telemetry.FailedRenew, 1)
-	c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
-	if r.d.Lease().Expired(c.Clock.Now()) {
-		c.stopHandler(r)
+	case errors.Is(err, lease.ErrSettled): // by the handler, meanwhile
+	default:
+		c.Telemetry.Failed(c.handling, telemetry.FailedRenew, 1)
+		c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
 	}
 }
 
@@ -102,7 +134,11 @@ func (c *consumer) notRenewed(r *run, err error) {
 func (c *consumer) stopHandler(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, running := c.running[r]; running && !r.lost && !r.d.Lease().Ended() {
+	c.stopHandlerLocked(r)
+}
+
+func (c *consumer) stopHandlerLocked(r *run) {
+	if _, running := c.running[r]; running && !r.lost && !r.abandoned && !r.d.Lease().Ended() {
 		r.lost = true
 		r.cancel(backend.ErrLeaseLost)
 		c.Telemetry.Failed(c.handling, telemetry.FailedLeaseLost, 1)

@@ -57,14 +57,20 @@ func (l *Lease) Late(due, now time.Time) time.Duration {
 // Expired reports whether the lease has ended by the queue's own clock.
 func (l *Lease) Expired(now time.Time) bool { return int64(l.Age(now)) >= l.kept.Load() }
 
+// Left returns how long after now the lease ends by the queue's own clock, less than 0 once it has.
+func (l *Lease) Left(now time.Time) time.Duration {
+	return time.Duration(l.kept.Load()) - l.Age(now)
+}
+
 // Renewing says that a consumer renews the lease from now on. It is called before a handler has
 // the delivery.
 func (l *Lease) Renewing() { l.renewed = true }
 
 // Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
-// settled nor lost, and no Extend asked for a later end.
+// settled nor lost, and no Extend has asked for a later end and got it.
 func (l *Lease) Renewable(kept time.Time) bool {
-	return !l.Ended() && l.asked.Load() < int64(l.Age(kept))
+	to := int64(l.Age(kept))
+	return !l.Ended() && (l.asked.Load() < to || l.kept.Load() < to)
 }
 
 // Renew sets the end of the lease by both clocks.
@@ -104,8 +110,9 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 		}
 	}
 	kept := now.Add(length)
-	for _, l := range ls {
-		l.asked.Store(int64(l.Age(kept))) // from here on a renewal leaves it alone
+	before := make([]int64, len(ls))
+	for i, l := range ls {
+		before[i] = l.asked.Swap(int64(l.Age(kept))) // before the call: a renewal may undo it
 	}
 	ends, errs := s.Extend(ctx, Tokens(ls), length)
 	outcomes := make([]error, len(ls))
@@ -113,14 +120,24 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	for i, l := range ls {
 		if outcomes[i] == nil {
 			l.Renew(ends[i], kept)
-			continue
-		}
-		l.asked.Store(nothing)
-		if errors.Is(outcomes[i], backend.ErrLeaseLost) && l.settle.settled() {
-			outcomes[i] = ErrSettled
+		} else {
+			l.notExtended(kept, before[i], outcomes[i])
 		}
 	}
+	for i, l := range ls { // may wait
+		outcomes[i] = l.settle.outcome(ctx, outcomes[i])
+	}
 	return outcomes
+}
+
+// notExtended takes back an Extend to kept that has failed. What was asked for before holds, unless
+// the lease may have become shorter.
+func (l *Lease) notExtended(kept time.Time, before int64, err error) {
+	to := int64(l.Age(kept))
+	if before > to && errors.Is(err, backend.ErrOutcomeUnknown) {
+		before = nothing
+	}
+	l.asked.CompareAndSwap(to, before)
 }
 
 // Settle makes a call that settles the lease. It returns ErrSettled, and does not call, when the

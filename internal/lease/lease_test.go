@@ -123,6 +123,37 @@ func TestFailedExtensionIsForgotten(t *testing.T) {
 	}
 }
 
+// An extension that fails leaves what an earlier one asked for, unless it may have made the lease
+// shorter.
+func TestFailedExtensionLeavesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		length time.Duration
+		err    error
+		holds  bool
+	}{
+		"not executed":          {time.Hour, backend.ErrUnavailable, true},
+		"shorter, not executed": {2 * time.Minute, backend.ErrUnavailable, true},
+		"unknown":               {2 * time.Hour, backend.ErrOutcomeUnknown, true},
+		"shorter, unknown":      {2 * time.Minute, backend.ErrOutcomeUnknown, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := take("a", 0)
+			Extend(t.Context(), new(store), []*Lease{l}, time.Hour, epoch)
+			fails := &store{extend: func(ls []backend.Lease, _ time.Duration) []error {
+				return backend.FailAll(len(ls), tt.err)
+			}}
+			if errs := Extend(t.Context(), fails, []*Lease{l}, tt.length, epoch); !errors.Is(errs[0], tt.err) {
+				t.Errorf("outcome %v, want %v", errs[0], tt.err)
+			}
+			if renewed := l.Renewable(epoch.Add(time.Minute)); renewed == tt.holds {
+				t.Errorf("the lease is renewed: %v, want %v", renewed, !tt.holds)
+			}
+		})
+	}
+}
+
 func TestExtendOfASettledLease(t *testing.T) {
 	t.Parallel()
 	gone := &store{extend: func(ls []backend.Lease, _ time.Duration) []error {
