@@ -102,8 +102,12 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
 			n++
 		}
-		if n < len(got) { // the others wait for it
-			q.settle.Expired(ctx, gone, ErrExpired.Error(), max(q.lease/3, time.Second))
+		if n < len(got) {
+			within := q.lease / 3 // the others wait for it
+			if n == 0 {
+				within = max(within, time.Second)
+			}
+			q.settle.Expired(ctx, gone, ErrExpired.Error(), within)
 		}
 		if n > 0 {
 			return ds[:n], nil

@@ -254,6 +254,24 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// The good messages of a claim do not wait beyond their leases for the expired ones.
+func TestExpiredDoNotDelayOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const lease = 300 * time.Millisecond
+		s := newSeam()
+		s.before = hanging("ack")
+		q := newQueue(t, s.option(), delayq.WithLease(lease))
+		push(t, q, delayq.ExpiresAfter(time.Second))
+		time.Sleep(2 * time.Second) // virtual
+		push(t, q)
+		ds, err := q.ReceiveBatch(t.Context(), 2)
+		must(t, err)
+		if left := time.Until(ds[0].LeaseUntil()); len(ds) != 1 || left != lease*2/3 {
+			t.Errorf("%d messages, whose leases last %v, want 1 and %v", len(ds), left, lease*2/3)
+		}
+	})
+}
+
 // A retry, a reschedule and a redrive set a new due time, from which ExpiresAfter counts.
 func TestExpiresAfterCountsFromTheDueTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
