@@ -265,6 +265,35 @@ func TestExtendBesideAnAck(t *testing.T) {
 	})
 }
 
+// A renewal that undid a handler's Extend repeats it, and the handler settles its message meanwhile.
+func TestSettlingBesideARenewal(t *testing.T) {
+	each(t, []time.Duration{0, time.Second}, func(t *testing.T, wait time.Duration) {
+		var log journal
+		s := newSeam()
+		s.slowReply("extend", time.Second) // the renewal
+		s.before = func(_ context.Context, op string) error {
+			if n, _ := s.calls("extend"); op == "extend" && n == 3 { // the handler's, repeated
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(time.Minute))
+		push(t, q)
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(20*time.Second + 500*time.Millisecond) // virtual
+			must(t, d.Extend(ctx, time.Hour))
+			time.Sleep(wait) // virtual
+			must(t, d.Ack(ctx))
+			time.Sleep(time.Minute) // virtual
+			return ctx.Err()
+		})
+		if strings.Contains(log.String(), "renewing a lease failed") {
+			t.Errorf("the message is settled, and the log has %s", log.String())
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -123,6 +123,7 @@ func (c *consumer) notRenewed(r *run, err error) {
 	case errors.Is(err, backend.ErrLeaseLost):
 		c.stopHandler(r)
 	case errors.Is(err, context.Canceled): // the consumer has ended
+	case errors.Is(err, lease.ErrSettled): // by the handler, meanwhile
 	default:
 		c.Telemetry.Failed(c.handling, telemetry.FailedRenew, 1)
 		c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
