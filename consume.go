@@ -248,8 +248,8 @@ func (q *queue) Resume() { q.gate.Open() }
 func (q *queue) claim(ctx context.Context, limit int) ([]consumer.Delivery, error) {
 	all, err := q.receive(ctx, limit, true)
 	ds := make([]consumer.Delivery, len(all))
-	for i := range all {
-		ds[i] = delivery{&all[i]}
+	for i, d := range all {
+		ds[i] = delivery{d}
 	}
 	return ds, err
 }

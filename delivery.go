@@ -43,23 +43,15 @@ func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &all[0], nil
+	return all[0], nil
 }
 
 func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error) {
-	all, err := q.take(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	ds := make([]*Delivery, len(all))
-	for i := range all {
-		ds[i] = &all[i]
-	}
-	return ds, nil
+	return q.take(ctx, limit)
 }
 
 // take receives messages for the user's own loop.
-func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
+func (q *queue) take(ctx context.Context, limit int) ([]*Delivery, error) {
 	if err := validLimit(limit); err != nil {
 		return nil, q.fail("receive", "", err)
 	}
@@ -71,7 +63,7 @@ func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
 		now := q.clock.Now()
 		observed := make([]telemetry.Delivery, len(ds))
 		for i := range ds {
-			observed[i] = delivery{&ds[i]}.Observed(now)
+			observed[i] = delivery{ds[i]}.Observed(now)
 		}
 		q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 	}
@@ -80,7 +72,7 @@ func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
 
 // receive waits until it has messages that have not expired. It deletes expired ones or makes them
 // dead letters. A consumer gets those that become dead letters, since it reports them to [OnDead].
-func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delivery, error) {
+func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]*Delivery, error) {
 	if err := valid.Context(ctx); err != nil {
 		return nil, err
 	}
@@ -90,9 +82,9 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 			return nil, err
 		}
 		var gone settle.Expired
-		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
+		ds, n, now := newDeliveries(got), 0, q.clock.Now()
 		for i := range got {
-			d, g := &ds[n], &got[i]
+			d, g := ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
 			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, nil
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
@@ -113,6 +105,30 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 			return ds[:n], nil
 		}
 	}
+}
+
+// sharedBytes is how many bytes of bodies Deliveries may have that are in memory together.
+const sharedBytes = 64 << 10
+
+// newDeliveries returns an empty Delivery for each message. They are allocated together, unless one
+// that is kept would keep many bytes of the others.
+func newDeliveries(got []backend.Delivery) []*Delivery {
+	ds, bytes := make([]*Delivery, len(got)), 0
+	for i := range got {
+		bytes += len(got[i].Body)
+	}
+	var shared []Delivery
+	if bytes <= sharedBytes {
+		shared = make([]Delivery, len(got))
+	}
+	for i := range ds {
+		if shared != nil {
+			ds[i] = &shared[i]
+		} else {
+			ds[i] = new(Delivery)
+		}
+	}
+	return ds
 }
 
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.

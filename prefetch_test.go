@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -255,6 +256,32 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 			t.Errorf("%d large messages were held, want %d to %d", most, workers+1, limit)
 		}
 	})
+}
+
+// A handler that runs long keeps its own message in memory, and none that was claimed with it.
+func TestOneHandlerKeepsOneBody(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	q := newQueue(t)
+	pushCrowd(t, q, n, 64<<10)
+	var freed, handled atomic.Int64
+	var first atomic.Bool
+	release := make(chan struct{})
+	r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		runtime.AddCleanup(&d.Body[0], func(struct{}) { freed.Add(1) }, struct{}{})
+		handled.Add(1)
+		if first.CompareAndSwap(false, true) {
+			<-release
+		}
+		return nil
+	}, delayq.Workers(n))
+	eventually(t, "all are handled but one", func() bool { return handled.Load() == n && stats(t, q).InFlight == 1 })
+	eventually(t, "the other bodies are freed", func() bool {
+		runtime.GC()
+		return freed.Load() == n-1
+	})
+	close(release)
+	must(t, r.end())
 }
 
 func TestOrderWithPrefetch(t *testing.T) {

@@ -142,7 +142,7 @@ type consumer struct {
 	waiting atomic.Int64  // how many of them there are
 	ended   chan struct{} // closed when no job comes any more
 
-	settling atomic.Int64 // settles under way, of workers and of those that have gone on
+	settles atomic.Int64 // settles under way, of workers and of those that have gone on
 
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // calls that give messages back
@@ -236,7 +236,7 @@ func (c *consumer) busyAfter(d time.Duration) (handlers, settles int) {
 		select {
 		case <-c.changed:
 		case <-t.Chan():
-			settles = int(c.settling.Load())
+			settles = int(c.settles.Load())
 			return max(c.busy()-settles, 0), settles
 		}
 	}

@@ -250,8 +250,8 @@ const (
 
 // settle carries out the decision, and returns the error of the call that settles the message.
 func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
-	c.settling.Add(1)
-	defer c.settling.Add(-1)
+	c.settles.Add(1)
+	defer c.settles.Add(-1)
 	c.logDecision(d, o)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
