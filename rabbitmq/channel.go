@@ -97,7 +97,7 @@ func (c *channel) arrive(a arrival) {
 		c.fillers.keep(&delivery{tag: a.delivery.DeliveryTag, sub: a.sub})
 		return
 	}
-	d := &delivery{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, sub: a.sub}
+	d := &delivery{record: readRecord(&a.delivery, c.loop.q.b.classic), tag: a.delivery.DeliveryTag, sub: a.sub}
 	if !c.unacked.add(d, time.Now()) {
 		c.giveBack([]*delivery{d})
 	}
@@ -286,7 +286,7 @@ func (c *channel) flushAcks(ctx context.Context) {
 		if isFiller(got) {
 			c.acks.ack(got.DeliveryTag)
 		} else {
-			c.returnUnseen(ctx, []*delivery{{record: readRecord(got), tag: got.DeliveryTag}})
+			c.returnUnseen(ctx, []*delivery{{record: readRecord(got, c.loop.q.b.classic), tag: got.DeliveryTag}})
 		}
 	})
 }

@@ -44,7 +44,8 @@ func (t *tags) settle(tag uint64) {
 
 func (t *tags) addToRanges(tag uint64) {
 	rs := t.settled
-	i, _ := slices.BinarySearchFunc(rs, tag, func(r tagRange, tag uint64) int { return cmp.Compare(r.last, tag) })
+	byLast := func(r tagRange, tag uint64) int { return cmp.Compare(r.last, tag) }
+	i, _ := slices.BinarySearchFunc(rs, tag, byLast)
 	follows, precedes := i > 0 && rs[i-1].last+1 == tag, i < len(rs) && rs[i].first <= tag+1
 	switch {
 	case follows && precedes:
