@@ -38,6 +38,9 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
 		unacked: newUnacked(),
 	}
+	if b, ok := l.q.b.delayer.(buckets); ok {
+		c.unacked.hold = b.hold()
+	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
