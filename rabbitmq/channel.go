@@ -38,6 +38,9 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
 		unacked: newUnacked(),
 	}
+	if b, ok := l.q.b.delayer.(buckets); ok {
+		c.unacked.hold = b.hold()
+	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -97,7 +100,7 @@ func (c *channel) arrive(a arrival) {
 		c.fillers.keep(&delivery{tag: a.delivery.DeliveryTag, sub: a.sub})
 		return
 	}
-	d := &delivery{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, sub: a.sub}
+	d := &delivery{record: readRecord(&a.delivery, c.loop.q.b.classic), tag: a.delivery.DeliveryTag, sub: a.sub}
 	if !c.unacked.add(d, time.Now()) {
 		c.giveBack([]*delivery{d})
 	}
@@ -286,7 +289,7 @@ func (c *channel) flushAcks(ctx context.Context) {
 		if isFiller(got) {
 			c.acks.ack(got.DeliveryTag)
 		} else {
-			c.returnUnseen(ctx, []*delivery{{record: readRecord(got), tag: got.DeliveryTag}})
+			c.returnUnseen(ctx, []*delivery{{record: readRecord(got, c.loop.q.b.classic), tag: got.DeliveryTag}})
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err er
 }
 
 func readDeadLetter(d *amqp.Delivery) *deadLetter {
-	r := readRecord(d)
+	r := readRecord(d, false) // its attempts are those until its death
 	return &deadLetter{
 		record: r, tag: d.DeliveryTag,
 		DeadLetter: backend.DeadLetter{

@@ -166,7 +166,7 @@ func (c *channel) removeStrayFillers() {
 			break
 		}
 		if !isFiller(&got) {
-			c.giveBack([]*delivery{{record: readRecord(&got), tag: got.DeliveryTag}})
+			c.giveBack([]*delivery{{record: readRecord(&got, c.loop.q.b.classic), tag: got.DeliveryTag}})
 			break
 		}
 		c.acks.ack(got.DeliveryTag)

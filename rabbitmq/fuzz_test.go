@@ -176,7 +176,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id string, redelivered bool, bytes []byte) {
 		s := source(bytes)
 		d := &amqp.Delivery{MessageId: id, Redelivered: redelivered, DeliveryTag: 7, Headers: s.table(0), Body: bytes}
-		r := readRecord(d)
+		r := readRecord(d, redelivered)
 		if r.id == "" || len(r.body) != len(bytes) || r.due.Before(time.UnixMicro(0)) || r.attempts < 0 || int64(r.attempts) > 1<<32 {
 			t.Fatalf("a message %q of %d bytes, due %v, after %d attempts", r.id, len(r.body), r.due, r.attempts)
 		}

@@ -56,13 +56,14 @@ func (r *record) publishing() amqp.Publishing {
 }
 
 // readRecord reads a delivery. It accepts any message, since other programs may publish to the
-// queue.
-func readRecord(d *amqp.Delivery) record {
+// queue. A classic queue does not count deliveries. A quorum queue does, but for returns that are no
+// attempts (basic.nack from RabbitMQ 4.3 on).
+func readRecord(d *amqp.Delivery, classic bool) record {
 	r := record{id: d.MessageId, body: d.Body, due: time.Now(), received: true}
 	r.attempts = count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])
 	r.stamp = number(d.Headers[stampHeader])
-	if d.Headers[countHeader] == nil && d.Redelivered {
-		r.attempts++ // a classic queue does not count
+	if classic && d.Headers[countHeader] == nil && d.Redelivered {
+		r.attempts++
 	}
 	if v := d.Headers[dueHeader]; number(v) > 0 || v == int64(0) {
 		r.due = time.UnixMicro(number(v)).UTC()

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -9,14 +10,18 @@ import (
 // a tag is settled, one ack covers it. This matters with a quorum queue: its channel holds back
 // acks beyond some dozens, and loses them if it closes just then.
 type tags struct {
-	below   uint64              // everything up to here is settled
-	settled map[uint64]struct{} // beyond below
-	acks    []uint64            // to be sent
-	sent    int                 // acks so far
-	since   time.Time           // since when acks out of order wait; zero if none do
-	moving  bool                // below has risen since acks out of order waited for all of waitTurn
-	hasty   bool                // acks do not wait
+	below   uint64     // everything up to here is settled
+	settled []tagRange // beyond below, in order and with gaps between them
+	acks    []uint64   // to be sent
+	sent    int        // acks so far
+	since   time.Time  // since when acks out of order wait; zero if none do
+	moving  bool       // below has risen since acks out of order waited for all of waitTurn
+	hasty   bool       // acks do not wait
 }
+
+// A tagRange has all tags from first to last. There are no more ranges than unsettled deliveries,
+// which the prefetch bounds.
+type tagRange struct{ first, last uint64 }
 
 // waitTurn is how long an ack waits for deliveries with lower tags to be settled, so that one ack
 // covers all. Without this a quorum queue logs each ack out of order as an entry of its own. Acks
@@ -24,19 +29,34 @@ type tags struct {
 // handler that hangs does not delay other handlers' acks.
 const waitTurn = 2 * time.Millisecond
 
+// settle notes that a delivery is settled. Deliveries of several subscriptions arrive out of order.
+// A delivery that has not arrived is not settled.
 func (t *tags) settle(tag uint64) {
-	if t.settled == nil {
-		t.settled = make(map[uint64]struct{})
+	if tag <= t.below {
+		return
 	}
-	t.settled[tag] = struct{}{}
-	// Deliveries of several subscriptions arrive out of order. A delivery that has not arrived is
-	// not settled.
-	for next := t.below + 1; ; next++ {
-		if _, ok := t.settled[next]; !ok {
-			return
-		}
-		delete(t.settled, next)
-		t.below = next
+	t.addToRanges(tag)
+	if t.settled[0].first == t.below+1 {
+		t.below = t.settled[0].last
+		t.settled = slices.Delete(t.settled, 0, 1)
+	}
+}
+
+func (t *tags) addToRanges(tag uint64) {
+	rs := t.settled
+	byLast := func(r tagRange, tag uint64) int { return cmp.Compare(r.last, tag) }
+	i, _ := slices.BinarySearchFunc(rs, tag, byLast)
+	follows, precedes := i > 0 && rs[i-1].last+1 == tag, i < len(rs) && rs[i].first <= tag+1
+	switch {
+	case follows && precedes:
+		rs[i-1].last = rs[i].last
+		t.settled = slices.Delete(rs, i, i+1)
+	case follows:
+		rs[i-1].last = tag
+	case precedes:
+		rs[i].first = min(rs[i].first, tag)
+	default:
+		t.settled = slices.Insert(rs, i, tagRange{tag, tag})
 	}
 }
 

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -62,5 +63,56 @@ func TestTagsSentUpTo(t *testing.T) {
 	ts.hurry(ackLog{})
 	if !ts.sentUpTo(2) {
 		t.Error("an ack that is sent does not count as sent")
+	}
+}
+
+// TestTagsBehindOneStaySmall settles a million deliveries while one with a lower tag stays
+// unsettled, as a slow handler's does.
+func TestTagsBehindOneStaySmall(t *testing.T) {
+	t.Parallel()
+	const n = 1_000_000
+	var ts tags
+	for tag := uint64(3); tag <= n; tag += 2 { // pairs, out of order
+		ts.settle(tag)
+		ts.settle(tag - 1)
+	}
+	ts.settle(n)
+	if ts.below != 0 || len(ts.settled) != 1 {
+		t.Errorf("everything up to %d is settled, and %d ranges", ts.below, len(ts.settled))
+	}
+	if ts.settle(1); ts.below != n || len(ts.settled) != 0 {
+		t.Errorf("everything up to %d is settled, and %v", ts.below, ts.settled)
+	}
+}
+
+// TestTagsInAnyOrder settles tags in random order, some of them twice.
+func TestTagsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	var ts tags
+	settled, below := make(map[uint64]bool), uint64(0)
+	for _, i := range rand.Perm(2 * n) {
+		tag := uint64(i%n) + 1
+		ts.settle(tag)
+		for settled[tag] = true; settled[below+1]; {
+			below++
+		}
+		if ts.below != below {
+			t.Fatalf("everything up to %d is settled, want %d", ts.below, below)
+		}
+	}
+	if below != n || len(ts.settled) != 0 {
+		t.Errorf("everything up to %d is settled, and %v", below, ts.settled)
+	}
+}
+
+func BenchmarkTags(b *testing.B) {
+	var ts tags
+	next := uint64(0)
+	for b.Loop() { // blocks of 64, each from its end
+		for i := uint64(64); i > 0; i-- {
+			ts.settle(next + i)
+		}
+		next += 64
 	}
 }

@@ -95,7 +95,7 @@ func (m *mover) take(d *amqp.Delivery) error {
 	if isFiller(d) {
 		m.fillers = append(m.fillers, d.DeliveryTag)
 	} else if q := m.b.targetQueue(m.open, d); q != nil && !m.full[q] {
-		r := readRecord(d)
+		r := readRecord(d, false)
 		r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
 		m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
 	}
