@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,5 +104,23 @@ func TestHeadersBeyondFrameMax(t *testing.T) {
 	ls, _, err := q.ListDead(ctx, "", 10)
 	if must(t, err); len(ls) != 1 || len(ls[0].Reason) < 8<<10 {
 		t.Errorf("got %d dead letters", len(ls))
+	}
+}
+
+// The AMQP client ends a connection on which a message with more comes.
+func TestMostHeaders(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t, patience)
+	q := open(t, testenv.RabbitMQ(t).URL())
+	m := message("many", 0)[0]
+	m.Headers = make(map[string]string)
+	for i := range 8192 {
+		m.Headers[strconv.Itoa(i)] = ""
+	}
+	must(t, q.Schedule(ctx, []backend.Message{m})...)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "many"))
+	m.Headers["one more"] = ""
+	if err := q.Schedule(ctx, []backend.Message{m})[0]; !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("got %v", err)
 	}
 }

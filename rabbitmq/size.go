@@ -39,6 +39,10 @@ func (s *session) confirmed(size int) {
 // headers that the broker adds in levels.
 const frameRest = 4 << 10
 
+// mostEntries is the number of headers that the AMQP client reads: it ends a connection on which
+// more come.
+const mostEntries = 8192
+
 // mostHeaders returns how many bytes a message's headers may take. They are one frame, and the
 // broker closes a connection that sends a larger one than its frame_max.
 func (s *session) mostHeaders() int {
@@ -49,6 +53,10 @@ func (s *session) mostHeaders() int {
 // fit makes sure that the headers take no more than a number of bytes. Those of a message that the
 // broker has are cut, so that it can always become a dead letter.
 func (m *outgoing) fit(limit int) error {
+	if user, _ := m.Headers[headersHeader].(amqp.Table); len(user) > mostEntries {
+		return backend.Invalid("headers", described(fmt.Sprintf("%d of them", len(user))),
+			fmt.Sprintf("up to %d", mostEntries))
+	}
 	size := sizeOfValue(m.Headers)
 	if size > limit && m.received {
 		size = m.cut(size, limit)
