@@ -36,10 +36,6 @@ func (b buckets) route(n names, dest string, ms int64) route {
 	return route{key: n.bucket(b.waits[i].Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}
 }
 
-// hold returns how early a message may come to wait in the handle: another round takes at least the
-// shortest bucket. The clock of a worker's machine may be that much behind the pusher's.
-func (b buckets) hold() time.Duration { return min(b.waits[0]/2, time.Minute) }
-
 func (b buckets) parts(n names) (exchanges, queues []string) {
 	for _, wait := range b.waits {
 		exchanges = append(exchanges, n.bucket(wait.Milliseconds()))

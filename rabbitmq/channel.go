@@ -38,9 +38,6 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
 		unacked: newUnacked(),
 	}
-	if b, ok := l.q.b.delayer.(buckets); ok {
-		c.unacked.hold = b.hold()
-	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -186,7 +183,9 @@ func (c *channel) gaveBack(ds []*delivery, errs []error) {
 		case errs[i] == nil:
 			c.settle(d)
 		case c.subs.has(d.sub): // the broker would send it to this handle again at once
-			d.again = time.Now().Add(giveBackAgain)
+			if !errors.Is(errs[i], backend.ErrOutcomeUnknown) { // else each copy may be there
+				d.again = time.Now().Add(giveBackAgain)
+			}
 			c.unacked.early = append(c.unacked.early, d)
 		default:
 			d.sub.settled()

@@ -163,11 +163,11 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if err := m.mayGo(ctx, now); err != nil {
+	if ctx.Err() != nil { // a copy whose channel was lost in the meantime would be a duplicate
 		<-c.slots
-		return c.session.explainWait(err)
+		return c.session.explainWait(ctx.Err())
 	}
+	now := time.Now()
 	m.updateRoute(now)
 	if c.purpose != c.session.purposeOf(m) {
 		<-c.slots
@@ -191,15 +191,6 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 		<-c.slots
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-}
-
-// mayGo returns an error if the call that sends the message has ended, or the message's time to be
-// sent. A copy of a message whose channel was lost in the meantime would be a duplicate.
-func (m *outgoing) mayGo(ctx context.Context, now time.Time) error {
-	if !m.sendBy.IsZero() && now.After(m.sendBy) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }
 
 // fanoutLasts is how long a handle assumes that a fanout exchange exists after its declaration.

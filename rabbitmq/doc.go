@@ -55,7 +55,5 @@
 //
 // The broker measures delays, and there is no other clock. A message carries its due time. If it
 // comes some milliseconds early, the handle keeps it until then, by the clock of the worker's
-// machine. If that clock is an hour behind, the handle sends the message to wait for an hour. With
-// [Buckets] and [Fixed] the handle keeps what comes early by half the shortest delay, a minute at
-// most: another round takes at least that delay.
+// machine. If that clock is an hour behind, the handle sends the message to wait for an hour.
 package rabbitmq

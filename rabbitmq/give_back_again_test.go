@@ -35,7 +35,9 @@ func TestFarMessageIsGivenBackAgain(t *testing.T) {
 	}
 	before := waiting()
 	pub := q.b.pub.channels[ordinary]
-	pub.mu.Lock() // until the copy may no longer be sent
+	for range cap(pub.slots) { // until the copy may no longer be sent
+		pub.slots <- struct{}{}
+	}
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _, _ = q.Receive(receiving, 1, time.Minute) }()
@@ -43,11 +45,14 @@ func TestFarMessageIsGivenBackAgain(t *testing.T) {
 		if err := q.loop.do(ctx, func() { copying = q.loop.inProgress > 0 }); err != nil {
 			t.Fatal(err)
 		}
+		sleep(ctx, time.Millisecond)
 	}
 	<-time.After(sendBackWithin + 10*time.Millisecond)
-	pub.mu.Unlock()
-	for end := time.Now().Add(15 * time.Second); waiting() == before; {
-		if sleep(ctx, 10*time.Millisecond); time.Now().After(end) {
+	for range cap(pub.slots) {
+		<-pub.slots
+	}
+	for waiting() == before {
+		if sleep(ctx, 10*time.Millisecond); ctx.Err() != nil {
 			t.Fatal("the message does not wait in the broker")
 		}
 	}

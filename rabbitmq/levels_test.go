@@ -236,21 +236,3 @@ func TestDelayedExchange(t *testing.T) {
 	}
 	wantError(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
 }
-
-// TestFixedOnASlowClock has a message come early, as by the clock of a machine that is behind the
-// pusher's. It does not wait for another round.
-func TestFixedOnASlowClock(t *testing.T) {
-	t.Parallel()
-	const round, early = 12 * time.Second, 1500 * time.Millisecond
-	url := shared(t)
-	q := open(t, url, rabbitmq.Fixed(round), rabbitmq.Namespace("slow-clock"))
-	ctx, due := deadline(t, patience), time.Now().Add(early)
-	m := amqp.Publishing{MessageId: "a", Body: []byte("body of a")}
-	m.Headers = amqp.Table{"delayq-due": due.UnixMicro()}
-	publish(t, connection(t, url), "", "slow-clock.v1.q."+queueOf(t), m)
-	d := receiveOne(ctx, t, q, "a")
-	if late := time.Since(due); late < 0 || late > round-2*early {
-		t.Errorf("the message is %v late", late)
-	}
-	ack(ctx, t, q, d)
-}

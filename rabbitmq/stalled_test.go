@@ -149,15 +149,15 @@ func TestTrimOfAStalledBroker(t *testing.T) {
 	url, proxy := behindProxy(t, shared(t))
 	q := open(t, url)
 	makeDead(deadline(t, patience), t, q, n)
-	trim := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), givenTime)
+	trim := func(replies int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), givenTime+time.Duration(replies)*50*time.Millisecond)
 		defer cancel()
 		_, _, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1})
 		return err
 	}
 	for replies, left := 0, n; left == n; replies++ {
 		proxy.StallAfter(replies)
-		err := trim()
+		err := trim(replies)
 		proxy.Resume()
 		ids, errList := listDead(deadline(t, patience), q, n)
 		must(t, errList)

@@ -31,8 +31,7 @@ type unacked struct {
 	early   []*delivery
 	due     []*delivery
 	leased  map[backend.Token]*delivery
-	soonest time.Time     // no lease ends before
-	hold    time.Duration // how early a message may come to wait here, if longer than holdAtMost
+	soonest time.Time // no lease ends before
 }
 
 func newUnacked() unacked {
@@ -41,7 +40,7 @@ func newUnacked() unacked {
 
 // holdAtMost is how early a message may come to wait in the handle. Levels are some tenths of a
 // millisecond early. A message that is earlier than this has a delay longer than the levels', and
-// passes them once more. Buckets have a longer bound.
+// passes them once more.
 const holdAtMost = time.Second
 
 // add takes a delivery in. It returns false for a delivery that comes too early to wait here.
@@ -49,7 +48,7 @@ func (u *unacked) add(d *delivery, now time.Time) bool {
 	switch wait := d.due.Sub(now); {
 	case wait <= 0:
 		u.due = append(u.due, d)
-	case wait <= max(u.hold, holdAtMost):
+	case wait <= holdAtMost:
 		u.early = append(u.early, d)
 	default:
 		return false
@@ -64,7 +63,7 @@ func (u *unacked) takeFar(now time.Time) (far []*delivery) {
 			return false
 		}
 		d.again = time.Time{}
-		if d.due.Sub(now) <= max(u.hold, holdAtMost) {
+		if d.due.Sub(now) <= holdAtMost {
 			return false
 		}
 		far = append(far, d)

@@ -251,7 +251,7 @@ func Sweep(poll time.Duration, n int) time.Duration {
 func (q *Queue) maintainOnce() {
 	for again := true; again; {
 		err := q.maintain(context.Background())
-		if err != nil {
+		if failed := q.failed.Swap(err != nil); err != nil && !failed {
 			q.Log.Warn("delayq: looking for changes of a queue's shards failed; it is tried again soon", "err", err)
 		}
 		q.mu.Lock()

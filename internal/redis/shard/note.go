@@ -141,9 +141,9 @@ func (q *Queue) tryRefresh(ctx context.Context) error {
 	defer cancel()
 	note, err := q.base.Note(short)
 	if err == nil {
-		return q.adopt(ctx, note)
+		err = q.adopt(short, note)
 	}
-	if !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	q.mu.Lock()
@@ -188,13 +188,10 @@ func (q *Queue) refresh(ctx context.Context) error {
 // adopt takes over a note. Where a failover has lost the newest one, generations are missing that have
 // messages, or that are newer than all others: they are added to it.
 func (q *Queue) adopt(ctx context.Context, note string) (err error) {
-	q.mu.Lock()
-	q.unread = time.Time{}
-	q.mu.Unlock()
 	if note == "" && q.whole() != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.read = time.Now()
+		q.read, q.unread = time.Now(), time.Time{}
 		return nil
 	}
 	for {
@@ -280,7 +277,7 @@ func (q *Queue) take(gens []generation, sizes []int) {
 			ended = append(ended, g.shards...)
 		}
 	}
-	q.gens, q.read = gens, time.Now()
+	q.gens, q.read, q.unread = gens, time.Now(), time.Time{}
 	if q.split.IsZero() && len(gens) > 1 {
 		q.split = q.read
 	}

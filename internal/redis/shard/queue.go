@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -24,6 +25,8 @@ type Queue struct {
 	stores store.Config
 	name   string
 	given  clockwork.Clock // nil for the servers' own
+
+	failed atomic.Bool // the last look for changes
 
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
