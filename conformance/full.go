@@ -84,7 +84,7 @@ func (t *testRun) staysFull(when string) {
 }
 
 // changesWhenFull gives a message of a full queue back with larger headers, and replaces it by one
-// of its size and by a larger one. A queue that is limited to a number of messages accepts all three.
+// of its size and by a larger one. A queue that is limited in messages accepts all three.
 func (t *testRun) changesWhenFull(n int) {
 	ds := t.takeAll(n, n)
 	for i, d := range ds {
