@@ -14,8 +14,8 @@ import (
 // Close may be missing. Calls in a transaction count whether or not it commits. All counts may begin
 // at 0 again after a Purge, and when there was nothing to count for an hour.
 type Activity struct {
-	Pushed int64 // messages that were stored
-	Acked  int64 // messages that were acknowledged
+	Pushed int64 // messages that were stored, those included that replaced one
+	Acked  int64 // messages that were acknowledged, those included that were replaced in flight
 
 	// Lateness counts hand-outs by how long after the due time they were, on the store's clock: the
 	// first of each message, and again one after it was given back untouched or redriven.

@@ -37,6 +37,10 @@ type Queue interface {
 	// reply does not replace a message that another call has pushed meanwhile. Where the store
 	// cannot tell, the outcome is [ErrOutcomeUnknown]. It belongs to [Replacing].
 	//
+	// A queue with a limit accepts a replacement that needs no more room: each at a limit of
+	// messages, one that is no larger at a limit of bytes. A full disk or server may reject it too.
+	// After [ErrFull] the old message stays.
+	//
 	// With AfterInFlight it also replaces a message in flight, as [Message] says. The lease stays:
 	// Cancel and Reschedule return [ErrInFlight], and Get shows the new message, [StateInFlight] with
 	// 0 attempts. Ack, Nack, Dead and the lease's end all do the same then: the new message waits.
@@ -151,8 +155,8 @@ type Queue interface {
 	// only read whole letters passes the page of its ListDead through [DeadIDs].
 	ListDeadIDs(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
 
-	// Redrive schedules dead letters again, due at once, whole, with attempts counted from zero. An
-	// id that is not dead gets [ErrNotFound].
+	// Redrive schedules dead letters again, due at once, whole, with attempts counted from zero, in
+	// the push order as if they were pushed then. An id that is not dead gets [ErrNotFound].
 	Redrive(ctx context.Context, ids []string) []error
 
 	// DeleteDead deletes dead letters. An id that is not dead gets [ErrNotFound].

@@ -36,7 +36,7 @@ var deadChecks = []Check{
 	},
 	{
 		Name: "redrive", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "A redriven message is due at once, whole, at attempt 1, and is no longer a dead letter.",
+		Rule: "A redriven message is due at once, whole, at attempt 1, and is no longer a dead letter. In the order it has the place of a message that is pushed then.",
 		run:  redrive,
 	},
 	{
@@ -254,9 +254,7 @@ func redrive(t *testRun) {
 	t.nack(t.takeID(m.ID), 0)
 	t.must(t.deadLetter(t.takeID(m.ID), "of the check"), "Dead")
 	s := t.sleep(t.q)
-	t.expectAgain(m.ID, t.now())
-	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
-	t.grace()
+	t.redrive(m.ID)
 	d := s.woken(m.ID, "a message was redriven")
 	if d.Attempt != 1 {
 		t.fail("the redriven message was handed out at attempt %d; want 1", d.Attempt)
@@ -266,6 +264,37 @@ func redrive(t *testRun) {
 	}
 	t.ack(d)
 	t.want(outcome(t.q.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
+	if t.has(backend.Ordering) && t.fake != nil {
+		t.redrivesInOrder()
+	}
+}
+
+// redrivesInOrder redrives messages in another order than that of their pushes and deaths, between
+// two pushes for the same due time.
+func (t *testRun) redrivesInOrder() {
+	var ids []string
+	for range 4 {
+		id := t.pushAfter(0)
+		t.must(t.deadLetter(t.takeID(id), "of the check"), "Dead")
+		ids = append(ids, id)
+	}
+	t.pass(t.Tick)
+	slices.Reverse(ids)
+	first, last := t.at(t.now()), t.at(t.now())
+	t.push(first)
+	t.redrive(ids...)
+	t.push(last)
+	t.grace()
+	t.inOrder(slices.Concat([]string{first.ID}, ids, []string{last.ID}), 2)
+}
+
+// redrive redrives messages, which may be handed out again.
+func (t *testRun) redrive(ids ...string) {
+	for _, id := range ids {
+		t.expectAgain(id, time.Time{})
+	}
+	t.must(errors.Join(t.q.Redrive(t.ctx, ids)...), "Redrive")
+	t.grace()
 }
 
 func deleteDead(t *testRun) {

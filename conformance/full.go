@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"bytes"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -10,7 +13,7 @@ import (
 var fullChecks = []Check{
 	{
 		Name: "full", Invariant: 15, limited: true,
-		Rule: "A queue at its limit returns ErrFull for each further message and keeps nothing of it, neither id nor window; messages in flight and dead ones count; a message that ends makes room.",
+		Rule: "A queue at its limit returns ErrFull for each further message and keeps nothing of it, neither id nor window; messages in flight and dead ones count; a message that ends makes room. A replacement that needs no more room is stored; one that returns ErrFull, and a nack with headers that does, leave the message, its lease and its attempts.",
 		run:  full,
 	},
 }
@@ -26,6 +29,7 @@ func full(t *testRun) {
 	t.must(err, "opening a queue")
 	n := t.fill()
 	t.staysFull("all wait")
+	t.changesWhenFull(n)
 	ds := t.takeAll(n, n)
 	t.staysFull("all are in flight")
 	for i := range ds[1:] {
@@ -77,6 +81,64 @@ func (t *testRun) staysFull(when string) {
 	for range 2 { // a window or an id that stayed would show the second time
 		t.outcomes(t.q.Schedule(t.ctx, ms), len(ms), "pushing to a full queue, "+when+",", func(int) error { return backend.ErrFull })
 	}
+}
+
+// changesWhenFull gives a message of a full queue back with larger headers, and replaces it by one
+// of its size and by a larger one. A queue that is limited in messages accepts all three.
+func (t *testRun) changesWhenFull(n int) {
+	ds := t.takeAll(n, n)
+	for i, d := range ds {
+		if i == 0 && t.has(backend.ChangingHeaders) {
+			t.growsOnNack(d)
+		} else {
+			t.nack(d, 0)
+		}
+	}
+	if !t.has(backend.Replacing) {
+		return
+	}
+	m := t.after(0)
+	m.ID, m.Replace, m.Body = ds[0].ID, true, bytes.Repeat([]byte("b"), len(m.Body))
+	t.mustReplace(m, "by one of its size")
+	for _, d := range t.takeAll(n, n) {
+		t.nack(d, 0)
+	}
+	large := t.after(1000 * time.Hour)
+	large.ID, large.Replace, large.Body = m.ID, true, make([]byte, 1<<16)
+	attempts := 2
+	if err := outcome(t.q.Schedule(t.ctx, []backend.Message{large})); !errors.Is(err, backend.ErrFull) {
+		t.must(err, "replacing a message of a full queue by a larger one")
+		t.mustReplace(m, "by one of its size again")
+		attempts = 1
+	}
+	for _, d := range t.takeAll(n, n) {
+		if d.ID == m.ID {
+			t.attemptIs(d, attempts)
+		}
+		t.nack(d, 0)
+	}
+}
+
+// mustReplace replaces a message of a full queue.
+func (t *testRun) mustReplace(m backend.Message, how string) {
+	t.expect(m)
+	t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), "replacing a message of a full queue %s", how)
+}
+
+// growsOnNack gives a message back with large headers. Where there is no room for them its lease is
+// still in force, and it is given back without them.
+func (t *testRun) growsOnNack(d backend.Delivery) {
+	large := map[string]string{"large": strings.Repeat("h", 1<<15)}
+	err := t.tryNackWith(d, large)
+	if errors.Is(err, backend.ErrFull) {
+		_, err = t.extend(d, t.lease())
+		t.must(err, "extending the lease of a message that could not be given back")
+		t.nack(d, 0)
+		return
+	}
+	t.must(err, "giving a message of a full queue back with larger headers")
+	t.expectHeaders(d.ID, large)
+	t.expectAgain(d.ID, time.Time{})
 }
 
 // hasRoomForOne pushes two messages in one batch, of which the first must be accepted.

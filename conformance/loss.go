@@ -53,7 +53,7 @@ var lossChecks = []Check{
 	},
 	{
 		Name: "stats-activity", Invariant: 2, needs: []backend.Feature{backend.CountingActivity},
-		Rule: "Stats counts each message that a push has stored, each that an ack has deleted, and how late each came when it was handed out for the first time, of all handles, within about a second and those of a closed handle at once; and no other call.",
+		Rule: "Stats counts each message that a push has stored, a replacement too, each that was acknowledged, one that was replaced in flight too, and how late each came when it was handed out for the first time, and again when it was given back untouched or redriven, of all handles, within about a second and those of a closed handle at once; and no other call.",
 		run:  statsActivity,
 	},
 }
@@ -348,6 +348,71 @@ func statsActivity(t *testRun) {
 	t.ack(append(t.takeAll(2, 2), ds[2])...)
 	t.pass(time.Second)
 	want("at the end", 5, 5, 5, 1)
+	pushed, acked, came := t.fewCount()
+	t.pass(time.Second)
+	want("after calls of which few count", 5+pushed, 5+acked, 5+came, 1)
+	t.countsLateness()
+}
+
+// fewCount makes calls of every kind, and returns how many messages they have pushed, acknowledged
+// and received for the first time, or anew.
+func (t *testRun) fewCount() (pushed, acked, came int64) {
+	if t.has(backend.Cancelling) {
+		t.must(t.cancelID(t.pushAfter(1000*t.Tick)), "Cancel")
+		pushed++
+	}
+	id := t.pushAfter(0)
+	t.untouched(t.takeID(id))
+	d := t.takeID(id)
+	if t.has(backend.Rescheduling) {
+		t.nack(d, 1000*t.Tick)
+		t.expectAgain(id, t.now())
+		t.must(t.move(id, 0), "Reschedule")
+		d = t.takeID(id)
+	}
+	pushed, came = pushed+1, came+2
+	if t.has(backend.Redriving) {
+		t.must(t.deadLetter(d, "of the check"), "Dead")
+		t.redrive(id)
+		t.must(t.deadLetter(t.takeID(id), "again"), "Dead")
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{id})), "DeleteDead")
+		came++
+	} else {
+		t.ack(d)
+		acked++
+	}
+	if t.has(backend.Replacing) {
+		id = t.pushAfter(1000 * t.Tick)
+		t.replace(id, 0, "waits")
+		t.ack(t.takeID(id))
+		pushed, acked, came = pushed+2, acked+1, came+1
+	}
+	if t.has(backend.ReplacingInFlight) {
+		d = t.takeNew(t.lease())
+		due := t.replaceHeld(d.ID, 0)
+		t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging a message that was replaced")
+		t.expectAgain(d.ID, due)
+		t.ack(t.takeID(d.ID))
+		pushed, acked, came = pushed+2, acked+2, came+2
+	}
+	return pushed, acked, came
+}
+
+// countsLateness has messages come exactly as late as each bound, and later by the least.
+func (t *testRun) countsLateness() {
+	if t.fake == nil || t.lag() > 0 {
+		return
+	}
+	want := t.stats().Activity.Lateness
+	for _, bound := range append(backend.LatenessBounds(), 0) {
+		for _, late := range []time.Duration{bound, bound + 1} {
+			t.push(t.at(t.now().Add(-late)))
+			t.ack(t.take())
+			want.Add(late)
+		}
+	}
+	t.pass(time.Second)
+	t.eventually(0, fmt.Sprintf("the lateness %v in Stats", want), func() bool { return t.stats().Activity.Lateness == want })
 }
 
 func countsOf(s backend.Stats) string {

@@ -19,7 +19,7 @@ var pauseChecks = []Check{
 	},
 	{
 		Name: "pause-stays", Invariant: 10, needs: []backend.Feature{backend.Pausing},
-		Rule: "A pause outlasts the handle that made it, the last message and a purge; a further PauseAll replaces its end, and an end that has passed ends it.",
+		Rule: "A pause outlasts all handles, the last message and a purge; a further PauseAll replaces its end, and an end that has passed ends it. Stats shows the latest end that the limits allow; a PauseAll or ResumeAll that fails changes nothing.",
 		run:  pauseStays,
 	},
 	{
@@ -29,7 +29,7 @@ var pauseChecks = []Check{
 	},
 	{
 		Name: "pause-ends", Invariant: 12, needs: []backend.Feature{backend.Pausing},
-		Rule: "When a pause ends, by ResumeAll or by the store's clock, waiting workers of every client get what is due, in time and not before.",
+		Rule: "When a pause ends, by ResumeAll, by a PauseAll whose end has passed or by the store's clock, waiting workers of every client get what is due, in time and not before.",
 		run:  pauseEnds,
 	},
 }
@@ -116,6 +116,7 @@ func pauseStays(t *testRun) {
 	other := t.second()
 	t.pauseAll(other, backend.Pause{})
 	t.must(other.Close(), "Close")
+	t.failToPause(other)
 	t.ack(last)
 	id := t.pushAfter(0)
 	t.holdsBack(t.q)
@@ -138,7 +139,47 @@ func pauseStays(t *testRun) {
 	t.isPaused(false)
 	t.ack(t.takeNew(t.lease()))
 	t.resumeAll(t.q)
+	t.failToPause(other)
+	t.outlastsHandles()
 	t.empty()
+}
+
+// failToPause pauses and resumes the queue through a closed handle, and under a context that has
+// ended. Neither changes whether it is paused.
+func (t *testRun) failToPause(closed backend.Queue) {
+	paused := t.has(backend.Counting) && t.stats().Paused
+	fail := func(ctx context.Context, q backend.Queue, want error, how string) {
+		t.want(q.PauseAll(ctx, backend.Pause{}), want, "PauseAll %s", how)
+		t.isPaused(paused)
+		t.want(q.ResumeAll(ctx), want, "ResumeAll %s", how)
+		t.isPaused(paused)
+	}
+	ended, cancel := context.WithCancel(t.ctx)
+	cancel()
+	fail(ended, t.q, context.Canceled, "under a context that had ended")
+	fail(t.ctx, closed, backend.ErrClosed, "on a closed handle")
+}
+
+// outlastsHandles closes the only handle while the queue is empty and paused, and opens another.
+func (t *testRun) outlastsHandles() {
+	t.pauseAll(t.q, backend.Pause{Until: backend.LatestDue})
+	if t.has(backend.Counting) {
+		s := t.stats()
+		if over := s.PausedUntil.Sub(backend.LatestDue); !s.Paused || over < 0 || over > t.traits.Resolution {
+			t.fail("Stats shows a pause: %t, until %v; want true, %v", s.Paused, s.PausedUntil, backend.LatestDue)
+		}
+	}
+	t.pauseAll(t.q, backend.Pause{})
+	t.must(t.q.Close(), "closing the last handle")
+	q, err := t.openOn(t.b, t.name())
+	t.must(err, "opening the queue again")
+	t.q = q
+	t.isPaused(true)
+	id := t.pushAfter(0)
+	t.holdsBack(t.q)
+	t.resumeAll(t.q)
+	t.grace()
+	t.ack(t.takeID(id))
 }
 
 // pauseRace pauses the queue again and again while workers give messages back as fast as they get
@@ -212,7 +253,7 @@ func unless(fine bool, err error) error {
 
 func pauseEnds(t *testRun) {
 	other := t.second()
-	for _, how := range []string{"by ResumeAll", "after a time", "at a time"} {
+	for _, how := range []string{"by ResumeAll", "by one that has passed", "after a time", "at a time"} {
 		var p backend.Pause
 		switch how {
 		case "after a time":
@@ -234,10 +275,14 @@ func pauseEnds(t *testRun) {
 		a, b := t.sleep(t.q), t.sleep(other)
 		t.pass(max(0, end.Sub(t.now())-1))
 		t.moment()
-		if p == (backend.Pause{}) {
+		switch how {
+		case "by ResumeAll":
 			t.pass(1)
 			t.resumeAll(t.q)
-		} else {
+		case "by one that has passed":
+			t.pass(1)
+			t.pauseAll(other, backend.Pause{Until: t.now().Add(-time.Hour)})
+		default:
 			t.pass(max(0, end.Sub(t.now())))
 		}
 		t.grace()

@@ -31,7 +31,7 @@ var replaceChecks = []Check{
 	},
 	{
 		Name: "max-wait", Invariant: 1, needs: []backend.Feature{backend.Replacing},
-		Rule: "With MaxWait the due time is never later than the first push plus MaxWait, rounded up to the resolution, however often the message is replaced; a push without MaxWait, and one that finds no message waiting, begins anew.",
+		Rule: "With MaxWait the due time is never later than the first push plus MaxWait, rounded up to the resolution, however often the message is replaced, given back, moved or redriven; a push without MaxWait, and one that finds no message waiting, begins anew.",
 		run:  maxWait,
 	},
 	{
@@ -221,7 +221,40 @@ func maxWait(t *testRun) {
 	t.expect(bounded)
 	t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{anew, bounded})), "pushing without MaxWait and with it in one batch")
 	dueIs(first, t.Tick)
+
+	for how, comeBack := range map[string]func(){
+		"given back untouched": func() { t.untouched(t.takeID(id)) },
+		"redriven": func() {
+			d := t.takeID(id)
+			if !t.has(backend.Redriving) {
+				t.nack(d, 0)
+				return
+			}
+			t.must(t.deadLetter(d, "of the check"), "Dead")
+			t.redrive(id)
+		},
+	} {
+		first = t.now()
+		push(0, 3*t.Tick)
+		t.pass(t.Tick / 2)
+		comeBack()
+		push(far, 3*t.Tick)
+		t.isBounded(id, first.Add(3*t.Tick), how)
+		dueIs(first, 3*t.Tick)
+	}
 	t.nothing("all are done")
+}
+
+// isBounded fails where Get shows a message with a later due time, to the noise of the machine.
+func (t *testRun) isBounded(id string, latest time.Time, how string) {
+	if !t.has(backend.Getting) {
+		return
+	}
+	infos, errs := t.q.Get(t.ctx, []string{id})
+	t.must(outcome(errs), "Get")
+	if over := infos[0].Due.Sub(latest); over > t.traits.Resolution+t.Skew+t.noise() {
+		t.fail("with MaxWait a message that was %s is due %v too late", how, over)
+	}
 }
 
 // keepsFirst moves a message through a hand-out and a nack, which leave it the time of the first push.

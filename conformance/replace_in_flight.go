@@ -27,7 +27,7 @@ var replaceInFlightChecks = []Check{
 	},
 	{
 		Name: "replace-in-flight-wake-up", Invariant: 12, needs: []backend.Feature{backend.ReplacingInFlight},
-		Rule: "A waiting worker of another client gets a message that was replaced in flight when the worker before it acknowledges.",
+		Rule: "A waiting worker of another client gets a message that was replaced in flight when the lease before it ends, by Ack, Nack, Dead or in time.",
 		run:  replaceInFlightWakeUp,
 	},
 	{
@@ -291,16 +291,24 @@ func (t *testRun) dueByMaxWait(id string, first time.Time) {
 }
 
 func replaceInFlightWakeUp(t *testRun) {
-	for range 3 {
-		id := t.pushAfter(0)
-		d := t.takeID(id)
+	for how, end := range t.leaseEnds() {
+		id, lease := t.pushAfter(0), t.lease()
+		if end == nil {
+			lease = t.Tick + 2*t.noise()
+		}
+		asked := t.now()
+		d := t.takeIDFor(id, lease)
 		due := t.replaceHeld(id, 0)
 		s := t.sleep(t.second())
+		if end == nil {
+			due = asked.Add(lease)
+			t.pass(lease)
+		} else {
+			t.must(end(d), "the message was replaced in flight, and is %s", how)
+		}
 		t.expectAgain(id, due)
-		t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
 		t.grace()
-		d = s.woken(id, "the message before it was acknowledged")
-		t.ackOn(s.q, d)
+		t.ackOn(s.q, s.woken(id, "the message before it was "+how))
 	}
 }
 

@@ -26,7 +26,7 @@ var _ backend.Backend = (*Backend)(nil)
 type Option func(*Backend)
 
 // MaxMessages caps the messages in one queue, in flight and dead ones included: n >= 1. A push
-// beyond it returns backend.ErrFull. Without it there is no cap.
+// beyond it returns backend.ErrFull, unless it replaces a message. Without it there is no cap.
 func MaxMessages(n int) Option {
 	return func(b *Backend) {
 		if n < 1 {
@@ -40,7 +40,8 @@ func MaxMessages(n int) Option {
 // A message counts with its size in memory: 3 to 8 bytes for lengths and 2 to 6 for each header are
 // added, and the sum is rounded up by at most 7 bytes or an eighth, whichever is more. An id that
 // UniqueFor keeps counts apart from its message, until its time is over. A push beyond the cap
-// returns backend.ErrFull. Without it there is no cap.
+// returns backend.ErrFull, unless it replaces a message of its size or a larger one. Without it
+// there is no cap.
 func MaxBytes(n int64) Option {
 	return func(b *Backend) {
 		if n < 1 {

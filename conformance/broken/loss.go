@@ -114,6 +114,31 @@ var lossFaults = []Fault{
 		}
 		q.onStats(func(s *backend.Stats) { s.Activity.Acked = acks.Load() })
 	}},
+	{Name: "counts a dead letter as an ack", Rule: "stats-activity", breaks: func(q *queue) {
+		var died atomic.Int64
+		q.dead = func(ctx context.Context, rs []backend.DeadLetterRequest) []error {
+			died.Add(int64(len(rs)))
+			return q.Queue.Dead(ctx, rs)
+		}
+		q.onStats(func(s *backend.Stats) { s.Activity.Acked += died.Load() })
+	}},
+	{Name: "does not count a push that replaces a message", Rule: "stats-activity", breaks: func(q *queue) {
+		var replaced atomic.Int64
+		q.onReplace(func(_ *backend.Message, old backend.MessageInfo) {
+			if old.State != 0 {
+				replaced.Add(1)
+			}
+		})
+		q.onStats(func(s *backend.Stats) { s.Activity.Pushed -= replaced.Load() })
+	}},
+	{Name: "counts the lateness in whole seconds", Rule: "stats-activity", breaks: func(q *queue) {
+		second := slices.Index(backend.LatenessBounds(), time.Second)
+		q.onStats(func(s *backend.Stats) {
+			for i := 1; i <= second; i++ {
+				s.Activity.Lateness[0], s.Activity.Lateness[i] = s.Activity.Lateness[0]+s.Activity.Lateness[i], 0
+			}
+		})
+	}},
 	{Name: "counts the pushes of one handle", Rule: "stats-activity", breaks: func(q *queue) {
 		var pushed atomic.Int64
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {

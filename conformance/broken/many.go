@@ -72,6 +72,17 @@ var manyFaults = []Fault{
 			return errs
 		}
 	}},
+	{Name: "replaces no message in a full queue", Rule: "full", breaks: func(q *queue) {
+		full := false
+		q.schedule = func(ctx context.Context, ms []backend.Message) []error {
+			if full && ms[0].Replace {
+				return backend.FailAll(len(ms), backend.ErrFull)
+			}
+			errs := q.Queue.Schedule(ctx, ms)
+			full = full || errors.Is(errors.Join(errs...), backend.ErrFull)
+			return errs
+		}
+	}},
 	{Name: "cuts a queue's name to 64 bytes", Rule: "queues-are-apart", breaks: func(q *queue) {
 		q.reopen(q.name[:min(len(q.name), 64)])
 	}},

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -52,6 +53,21 @@ var pauseFaults = []Fault{
 			return q.Queue.Close()
 		}
 	}},
+	{Name: "ends a pause when a handle is opened", Rule: "pause-stays", breaks: func(q *queue) {
+		_ = q.Queue.ResumeAll(context.Background())
+	}},
+	{Name: "pauses under a context that has ended", Rule: "pause-stays", breaks: func(q *queue) {
+		q.pauseAll = func(ctx context.Context, p backend.Pause) error {
+			return errors.Join(q.Queue.PauseAll(context.WithoutCancel(ctx), p), ctx.Err())
+		}
+	}},
+	{Name: "shows the latest end of a pause as none", Rule: "pause-stays", breaks: func(q *queue) {
+		q.onStats(func(s *backend.Stats) {
+			if s.PausedUntil.Equal(backend.LatestDue) {
+				s.PausedUntil = time.Time{}
+			}
+		})
+	}},
 	{Name: "keeps the end of the first pause", Rule: "pause-stays", breaks: func(q *queue) {
 		q.pauseAll = func(ctx context.Context, p backend.Pause) error {
 			if s, err := q.Queue.Stats(ctx); err == nil && s.Paused {
@@ -80,6 +96,22 @@ var pauseFaults = []Fault{
 		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 			if s, err := q.Queue.Stats(ctx); err == nil && s.Paused {
 				return forever(ctx)
+			}
+			return q.Queue.Receive(ctx, limit, lease)
+		}
+	}},
+	{Name: "ends a pause by one that has passed when the next Receive begins", Rule: "pause-ends", breaks: func(q *queue) {
+		ended := &q.shared().extra
+		q.pauseAll = func(ctx context.Context, p backend.Pause) error {
+			if !p.Until.IsZero() && p.Until.Before(q.clock().Now()) {
+				ended.Store(1)
+				return nil
+			}
+			return q.Queue.PauseAll(ctx, p)
+		}
+		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+			if ended.Swap(0) == 1 {
+				_ = q.Queue.ResumeAll(ctx)
 			}
 			return q.Queue.Receive(ctx, limit, lease)
 		}

@@ -57,6 +57,22 @@ var replaceFaults = []Fault{
 			}
 		})
 	}},
+	{Name: "counts MaxWait from the redrive of a message", Rule: "max-wait", breaks: func(q *queue) {
+		redriven := make(map[string]bool)
+		q.redrive = func(ctx context.Context, ids []string) []error {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for _, id := range ids {
+				redriven[id] = true
+			}
+			return q.Queue.Redrive(ctx, ids)
+		}
+		q.onReplace(func(m *backend.Message, _ backend.MessageInfo) {
+			if redriven[m.ID] {
+				m.Delay, m.MaxWait = min(m.Delay, m.MaxWait), 0
+			}
+		})
+	}},
 	{Name: "counts MaxWait from a push without it", Rule: "max-wait", breaks: func(q *queue) {
 		q.onReplace(func(m *backend.Message, _ backend.MessageInfo) {
 			if m.MaxWait == 0 {

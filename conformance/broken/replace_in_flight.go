@@ -80,6 +80,7 @@ var replaceInFlightFaults = []Fault{
 		})
 	}},
 	{Name: "misses the ack of a message that was replaced in flight", Rule: "replace-in-flight-wake-up", breaks: lookOnce},
+	{Name: "misses the dead letter of a message that was replaced in flight", Rule: "replace-in-flight-wake-up", breaks: wakeByAck},
 	{Name: "looks whether a message was replaced before it acknowledges it", Rule: "replace-in-flight-race", breaks: func(q *queue) {
 		q.ack = func(ctx context.Context, ls []backend.Lease) []error {
 			return backend.Each(len(ls), func(i int) error {

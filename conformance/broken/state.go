@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,11 @@ var stateFaults = []Fault{
 		}
 	}},
 	{Name: "retries a message that crashes its worker for ever", Rule: "poison-kills-worker", breaks: func(q *queue) { q.countTo(2) }},
+	{Name: "redrives in the order of deaths", Rule: "redrive", breaks: func(q *queue) {
+		q.redrive = func(ctx context.Context, ids []string) []error {
+			return q.Queue.Redrive(ctx, slices.Sorted(slices.Values(ids))) // the suite makes ids that rise
+		}
+	}},
 	{Name: "deletes no dead letter, and returns success", Rule: "delete-dead", breaks: func(q *queue) { q.deleteDead = succeed }},
 	{Name: "shows one reason for all letters of a page of nine", Rule: "dead-filter", breaks: func(q *queue) {
 		q.listDead = func(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {

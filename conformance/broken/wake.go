@@ -53,6 +53,30 @@ func lookOnce(q *queue) {
 	}
 }
 
+// wakeByAck has a Receive that waits look again after each ack alone.
+func wakeByAck(q *queue) {
+	acks := &q.shared().extra
+	q.ack = func(ctx context.Context, ls []backend.Lease) []error {
+		defer acks.Add(1)
+		return q.Queue.Ack(ctx, ls)
+	}
+	q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+		for {
+			seen := acks.Load()
+			if ds, err := q.now(limit, lease); err == nil {
+				return ds, nil
+			}
+			for acks.Load() == seen {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+	}
+}
+
 // wakeOne lets one worker of a handle wait for the store. The others wait for a turn that this one
 // does not pass on when it leaves.
 func wakeOne(q *queue) {

@@ -240,7 +240,11 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return q.each(ctx, len(ls), func(i int) error {
-		return q.settle(ls[i], func(m *message) { q.activity.Acked++; q.delete(m) })
+		err := q.settle(ls[i], q.delete)
+		if err == nil {
+			q.activity.Acked++
+		}
+		return err
 	})
 }
 
