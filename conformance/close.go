@@ -16,7 +16,7 @@ import (
 var closeChecks = []Check{
 	{
 		Name: "closed", Invariant: 15,
-		Rule: "After Close every method returns ErrClosed and changes nothing; a second Close does nothing.",
+		Rule: "After Close every method of a handle or a backend returns ErrClosed, for each message, and changes nothing; a second Close does nothing.",
 		run:  closed,
 	},
 	{
@@ -61,8 +61,6 @@ func closed(t *testRun) {
 	d := t.take()
 	_, err = q.Receive(t.ctx, 1, t.Tick)
 	t.want(err, backend.ErrClosed, "Receive on a closed queue")
-	late := t.after(0)
-	t.want(outcome(q.Schedule(t.ctx, []backend.Message{late})), backend.ErrClosed, "Schedule on a closed queue")
 	t.changesNothing(t.ctx, q, d, backend.ErrClosed, "on a closed queue")
 	waiting := d
 	waiting.ID = id
@@ -90,8 +88,7 @@ func (t *testRun) closedBackend() {
 	_, err = s.ended()
 	t.want(err, backend.ErrClosed, "Receive on a queue whose backend is closed")
 	t.changesNothing(t.ctx, q, backend.Delivery{ID: "unknown"}, backend.ErrClosed, "on a queue whose backend is closed")
-	_, err = b.Open(t.ctx, t.name()+".late", t.options())
-	t.want(err, backend.ErrClosed, "Open on a closed backend")
+	t.backendFails(t.ctx, b, backend.ErrClosed, "on a closed backend")
 }
 
 func closeWakes(t *testRun) {

@@ -83,6 +83,12 @@ var stateFaults = []Fault{
 			return side.Schedule(ctx, ms)
 		}
 	}},
+	{Name: "lists queues after Close", Rule: "closed", lists: func(names []string, err error) ([]string, error) {
+		if errors.Is(err, backend.ErrClosed) {
+			err = nil
+		}
+		return names, err
+	}},
 	{Name: "sleeps on after Close", Rule: "close-wakes", breaks: func(q *queue) {
 		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 			ds, err := q.Queue.Receive(ctx, limit, lease)
