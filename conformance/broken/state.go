@@ -109,6 +109,21 @@ var stateFaults = []Fault{
 			}
 		}
 	}},
+	{Name: "gives back what it has leased when it closes", Rule: "close-keeps", breaks: func(q *queue) {
+		var rs []backend.Return
+		q.onDelivery(func(d *backend.Delivery) { rs = append(rs, backend.Return{Lease: d.Lease()}) })
+		q.close = func() error {
+			q.Queue.Nack(context.Background(), rs)
+			return q.Queue.Close()
+		}
+	}},
+	{Name: "deletes dead letters when it closes", Rule: "close-keeps", breaks: func(q *queue) {
+		q.close = func() error {
+			ids, _, _ := q.Queue.ListDeadIDs(context.Background(), "", everything)
+			q.Queue.DeleteDead(context.Background(), ids)
+			return q.Queue.Close()
+		}
+	}},
 	{Name: "leaves a goroutine behind", Rule: "close-leaves-no-goroutine", breaks: func(q *queue) {
 		q.close = func() error {
 			go func() { <-time.After(5 * time.Second) }() // longer than the check looks for it
