@@ -20,6 +20,13 @@ var contentFaults = []Fault{
 			}
 		})
 	}},
+	{Name: "hands out empty headers where a message has none", Rule: "content-intact", breaks: func(q *queue) {
+		q.onDelivery(func(d *backend.Delivery) {
+			if d.Headers == nil {
+				d.Headers = make(map[string]string)
+			}
+		})
+	}},
 	{Name: "truncates bodies at NUL", Rule: "content-intact", breaks: func(q *queue) {
 		q.onPush(func(m *backend.Message) { m.Body, _, _ = bytes.Cut(m.Body, []byte{0}) })
 	}},
