@@ -78,6 +78,15 @@ var contentFaults = []Fault{
 		})
 	}},
 	{Name: "shares the memory of bodies of more than 1 MiB", Rule: "content-everywhere", breaks: func(q *queue) { q.shareBodies(1 << 20) }},
+	{Name: "shares the memory of the bodies that Get shows", Rule: "content-everywhere", breaks: func(q *queue) {
+		bodies := make(map[string][]byte)
+		q.onGet(func(m *backend.MessageInfo) {
+			if bodies[m.ID] == nil {
+				bodies[m.ID] = m.Body
+			}
+			m.Body = bodies[m.ID]
+		})
+	}},
 	{Name: "lists dead letters without their reasons", Rule: "dead-list", breaks: func(q *queue) {
 		q.onDeadLetter(func(l *backend.DeadLetter) { l.Reason = "" })
 	}},
