@@ -14,7 +14,7 @@ import (
 var contentChecks = []Check{
 	{
 		Name: "content-intact", Invariant: 3,
-		Rule: "Bodies and headers come back byte for byte: empty, with NUL, invalid UTF-8, 1 MiB; headers as many and as large as the limits allow.",
+		Rule: "Bodies and headers come back byte for byte: empty, with NUL, invalid UTF-8, 1 MiB; headers as many and as large as the limits allow, and nil where a message has none.",
 		run:  contentIntact,
 	},
 	{
@@ -53,6 +53,7 @@ func (t *testRun) awkward() (bodies [][]byte, headers []map[string]string) {
 	}
 	headers = []map[string]string{
 		nil,
+		{}, // shown as nil
 		{"plain": "text", "empty": ""},
 		{"nul": "a\x00b", "invalid": "\xff\xfe", "crlf": "\r\n"},
 		{"ключ 中文 😀": "значение", "x:y/z=1&2": "{}[]", strings.Repeat("k", 255): strings.Repeat("v", 1000)},

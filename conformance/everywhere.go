@@ -86,6 +86,7 @@ func (t *testRun) showsEverywhere(m backend.Message, reason string) {
 	t.must(err, "scheduling a body of %d bytes", len(m.Body))
 	t.spoil(mine.Body, mine.Headers)
 	t.peekAndSpoil(m)
+	t.getAndSpoil(m)
 	for range 2 {
 		d := t.takeID(m.ID)
 		t.spoil(d.Body, d.Headers)
@@ -94,11 +95,13 @@ func (t *testRun) showsEverywhere(m backend.Message, reason string) {
 	}
 	t.peekAndSpoil(m)
 	d := t.takeID(m.ID)
+	t.getAndSpoil(m)
 	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
 	t.must(t.deadLetter(d, reason), "Dead")
+	t.getAndSpoil(m)
 	for range 2 {
 		l := t.theLetter()
 		if l.ID != m.ID || l.Reason != reason {
@@ -125,6 +128,18 @@ func (t *testRun) peekAndSpoil(m backend.Message) {
 		}
 		t.must(sameContent(backend.Delivery{ID: m.ID, Body: ps[0].Body, Headers: ps[0].Headers}, m), "Peek")
 		t.spoil(ps[0].Body, ps[0].Headers)
+	}
+}
+
+func (t *testRun) getAndSpoil(m backend.Message) {
+	if !t.has(backend.Getting) {
+		return
+	}
+	for range 2 {
+		infos, errs := t.q.Get(t.ctx, []string{m.ID})
+		t.must(outcome(errs), "Get of message %s", m.ID)
+		t.must(sameContent(backend.Delivery{ID: m.ID, Body: infos[0].Body, Headers: infos[0].Headers}, m), "Get")
+		t.spoil(infos[0].Body, infos[0].Headers)
 	}
 }
 

@@ -2,11 +2,14 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // Invariant 2: never lost.
@@ -28,7 +31,7 @@ var lossChecks = []Check{
 	},
 	{
 		Name: "context-ended", Invariant: 2,
-		Rule: "A call whose context has ended fails with the context's error; a Receive takes nothing.",
+		Rule: "A call whose context has ended fails with the context's error, of a deadline too and whatever the context's cause is; a Receive takes nothing. A call on several messages returns an error for each; Get and Extend also return an empty entry for each.",
 		run:  contextEnded,
 	},
 	{
@@ -148,38 +151,109 @@ func receiveLimit(t *testRun) {
 }
 
 func contextEnded(t *testRun) {
-	ended, cancel := context.WithCancel(t.ctx)
-	cancel()
+	contexts := t.endedContexts()
 	id := t.pushAfter(0)
-	if ds, err := t.q.Receive(ended, 1, t.lease()); len(ds) > 0 || err == nil {
-		t.fail("Receive took %d messages under a context that had ended", len(ds))
+	for when, ctx := range contexts {
+		ds, err := t.q.Receive(ctx, 1, t.lease())
+		if len(ds) > 0 {
+			t.fail("Receive took %d messages %s", len(ds), when)
+		}
+		t.want(err, ctx.Err(), "Receive %s", when)
+		t.backendFails(ctx, t.b, ctx.Err(), when)
 	}
 	d := t.takeID(id)
 	if d.Attempt != 1 {
 		t.fail("a Receive under a context that had ended was counted as an attempt")
 	}
-	m := t.after(0)
-	t.want(outcome(t.q.Schedule(ended, []backend.Message{m})), context.Canceled, "Schedule under a context that had ended")
-	_, err := t.b.Open(ended, t.name()+".ended", t.options())
-	t.want(err, context.Canceled, "Open under a context that had ended")
-	t.changesNothing(ended, t.q, d, context.Canceled, "under a context that had ended")
-	late, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Second))
-	defer cancel()
-	t.changesNothing(late, t.q, d, context.DeadlineExceeded, "under a context whose deadline had passed")
+	for when, ctx := range contexts {
+		t.changesNothing(ctx, t.q, d, ctx.Err(), when)
+	}
 	t.nothing("all calls failed")
 	t.ack(d)
 }
 
-// changesNothing makes every call on a message in flight, all of which must fail.
-func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
-	for op, settle := range settles {
-		t.want(settle(ctx, q, d.Lease(), t.Tick), wanted, "%s %s", op, when)
+// endedContexts returns contexts that have ended, by how.
+func (t *testRun) endedContexts() map[string]context.Context {
+	ended, cancel := context.WithCancel(t.ctx)
+	cancel()
+	caused, cancelFor := context.WithCancelCause(t.ctx)
+	cancelFor(errors.New("cause of the check"))
+	late, cancelLate := context.WithDeadline(t.ctx, time.Now().Add(-time.Second))
+	cancelLate() // its deadline has ended it before
+	return map[string]context.Context{
+		"under a context that had ended":              ended,
+		"under a context that had ended with a cause": caused,
+		"under a context whose deadline had passed":   late,
 	}
-	for verb, call := range t.verbs(true) {
-		if verb == "InTx" && ctx.Err() != nil {
-			continue // it takes no context
+}
+
+// backendFails makes the calls on a backend, which must fail.
+func (t *testRun) backendFails(ctx context.Context, b backend.Backend, wanted error, when string) {
+	_, err := b.Open(ctx, t.name()+".late", t.options())
+	t.want(err, wanted, "Open %s", when)
+	if t.canList() {
+		_, err = b.(admin.Lister).Queues(ctx)
+		t.want(err, wanted, "Queues %s", when)
+	}
+}
+
+// changesNothing makes every call on a message in flight, singly and thrice in a batch. All must
+// fail, for each item.
+func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
+	for _, n := range []int{1, 3} {
+		fails := func(op string, errs []error) {
+			t.outcomes(errs, n, op+" "+when+":", func(int) error { return wanted })
 		}
-		t.want(outcome(call(ctx, q, []string{d.ID})), wanted, "%s %s", verb, when)
+		t.changesNoLease(ctx, q, slices.Repeat([]backend.Lease{d.Lease()}, n), fails)
+		ms := make([]backend.Message, n)
+		for i := range ms {
+			ms[i] = t.after(0)
+		}
+		fails("Schedule", q.Schedule(ctx, ms))
+		ids := slices.Repeat([]string{d.ID}, n)
+		for verb, call := range t.verbs(true) {
+			switch {
+			case verb == "InTx" && ctx.Err() != nil: // it takes no context
+			case onMany[verb]:
+				fails(verb, call(ctx, q, ids))
+			default:
+				t.want(outcome(call(ctx, q, ids)), wanted, "%s %s", verb, when)
+			}
+		}
+		if t.has(backend.Getting) {
+			infos, _ := q.Get(ctx, ids)
+			t.emptyEntries("Get "+when, infos, n)
+		}
+	}
+}
+
+// changesNoLease makes the calls on leases.
+func (t *testRun) changesNoLease(ctx context.Context, q backend.Queue, ls []backend.Lease, fails func(op string, errs []error)) {
+	fails("Ack", q.Ack(ctx, ls))
+	for _, untouched := range []bool{false, true} {
+		fails(fmt.Sprintf("Nack with Untouched %t", untouched), q.Nack(ctx, each(ls, func(l backend.Lease) backend.Return {
+			return backend.Return{Lease: l, Untouched: untouched}
+		})))
+	}
+	fails("Dead", q.Dead(ctx, each(ls, func(l backend.Lease) backend.DeadLetterRequest {
+		return backend.DeadLetterRequest{Lease: l, Reason: "of the check"}
+	})))
+	ends, errs := q.Extend(ctx, ls, t.Tick)
+	fails("Extend", errs)
+	if len(ends) != len(ls) || slices.ContainsFunc(ends, func(end time.Time) bool { return !end.IsZero() }) {
+		t.fail("Extend of %d leases fails, and returns the ends %v", len(ls), ends)
+	}
+}
+
+// emptyEntries fails unless Get has returned n empty entries.
+func (t *testRun) emptyEntries(call string, infos []backend.MessageInfo, n int) {
+	if len(infos) != n {
+		t.fail("%s returns %d entries for %d ids", call, len(infos), n)
+	}
+	for _, m := range infos {
+		if !reflect.ValueOf(m).IsZero() {
+			t.fail("%s returns %+v for an id without a message; want an empty entry", call, m)
+		}
 	}
 }
 

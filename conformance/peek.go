@@ -14,7 +14,7 @@ import (
 var peekChecks = []Check{
 	{
 		Name: "peek", Invariant: 2, needs: []backend.Feature{backend.Peeking},
-		Rule: "Peek lists waiting messages only, whole, with due times and attempts, page by page, and changes nothing; the list is sorted by due time where the backend claims order.",
+		Rule: "Peek lists waiting messages only, whole, with due times and attempts, and with nothing of a lease, a death or a window, page by page, and changes nothing; the list is sorted by due time where the backend claims order.",
 		run:  peek,
 	},
 	{
@@ -32,7 +32,9 @@ var peekChecks = []Check{
 func peek(t *testRun) {
 	held := t.takeID(t.pushAfter(0))
 	t.must(t.deadLetter(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
-	retried := t.pushAfter(0)
+	m := t.afterUnique(0, t.window())
+	t.push(m)
+	retried := m.ID
 	t.nack(t.takeID(retried), 500*t.Tick) // long enough for a machine that stands still between two calls
 	third, second := t.pushAfter(300*t.Tick), t.pushAfter(100*t.Tick)
 	first := t.pushAfter(0)
@@ -80,7 +82,18 @@ func (t *testRun) looksLike(p backend.Pending) error {
 	case p.Due.Before(e.notBefore.Add(-t.Skew).Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
 		return fmt.Errorf("it shows the due time %v; want %v", p.Due, e.notBefore)
 	}
-	return sameContent(backend.Delivery{ID: p.ID, Body: p.Body, Headers: p.Headers}, e.Message)
+	return errors.Join(sameContent(backend.Delivery{ID: p.ID, Body: p.Body, Headers: p.Headers}, e.Message), onlyItsFields(p))
+}
+
+// onlyItsFields returns an error where a list shows fields that do not apply to a message's state,
+// or a window, which Get alone shows.
+func onlyItsFields(m backend.MessageInfo) error {
+	died := m.State != backend.StateDead && (m.Reason != "" || !m.Died.IsZero())
+	if died || !m.LeaseUntil.IsZero() || !m.UniqueUntil.IsZero() {
+		return fmt.Errorf("message %s, which is %v, shows a lease until %v, a death at %v for %q, and a window until %v",
+			m.ID, m.State, m.LeaseUntil, m.Died, m.Reason, m.UniqueUntil)
+	}
+	return nil
 }
 
 // peekAll reads all pages.

@@ -322,6 +322,8 @@ func sameContent(d backend.Delivery, m backend.Message) error {
 		return fmt.Errorf("message %s has another body: %s; want %s", d.ID, brief(d.Body), brief(m.Body))
 	case !maps.Equal(withoutFirstPush(d.Headers), m.Headers):
 		return fmt.Errorf("message %s has other headers: %q; want %q", d.ID, d.Headers, m.Headers)
+	case d.Headers != nil && len(d.Headers) == 0:
+		return fmt.Errorf("message %s has no headers, and they are empty; want nil", d.ID)
 	}
 	return nil
 }

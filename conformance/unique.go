@@ -41,6 +41,14 @@ func (t *testRun) afterUnique(delay, window time.Duration) backend.Message {
 	return m
 }
 
+// window is a UniqueFor that outlasts a check, 0 where the store has none.
+func (t *testRun) window() time.Duration {
+	if !t.has(backend.UniqueWindows) {
+		return 0
+	}
+	return t.lease()
+}
+
 // isTaken pushes the id again, with a window and without.
 func (t *testRun) isTaken(q backend.Queue, id, when string) {
 	for _, window := range []time.Duration{0, t.lease()} {

@@ -20,6 +20,13 @@ var contentFaults = []Fault{
 			}
 		})
 	}},
+	{Name: "hands out empty headers where a message has none", Rule: "content-intact", breaks: func(q *queue) {
+		q.onDelivery(func(d *backend.Delivery) {
+			if d.Headers == nil {
+				d.Headers = make(map[string]string)
+			}
+		})
+	}},
 	{Name: "truncates bodies at NUL", Rule: "content-intact", breaks: func(q *queue) {
 		q.onPush(func(m *backend.Message) { m.Body, _, _ = bytes.Cut(m.Body, []byte{0}) })
 	}},
@@ -71,6 +78,15 @@ var contentFaults = []Fault{
 		})
 	}},
 	{Name: "shares the memory of bodies of more than 1 MiB", Rule: "content-everywhere", breaks: func(q *queue) { q.shareBodies(1 << 20) }},
+	{Name: "shares the memory of the bodies that Get shows", Rule: "content-everywhere", breaks: func(q *queue) {
+		bodies := make(map[string][]byte)
+		q.onGet(func(m *backend.MessageInfo) {
+			if bodies[m.ID] == nil {
+				bodies[m.ID] = m.Body
+			}
+			m.Body = bodies[m.ID]
+		})
+	}},
 	{Name: "lists dead letters without their reasons", Rule: "dead-list", breaks: func(q *queue) {
 		q.onDeadLetter(func(l *backend.DeadLetter) { l.Reason = "" })
 	}},

@@ -16,9 +16,9 @@ type Fault struct {
 	Name string // what the backend does wrong
 	Rule string // the check that must catch it
 
-	lists  func([]string) []string // replaces the list of queues; nil where that is sound
-	breaks func(*queue)            // replaces functions of the queue; nil where the queue is sound
-	lacks  []backend.Feature       // declared lacking, with those that the backend lacks
+	lists  func([]string, error) ([]string, error) // replaces the list of queues; nil where that is sound
+	breaks func(*queue)                            // replaces functions of the queue; nil where the queue is sound
+	lacks  []backend.Feature                       // declared lacking, with those that the backend lacks
 }
 
 // Wrap returns a backend that is b but for the fault. b must support every feature that has a
@@ -55,7 +55,7 @@ func (b *faulty) Queues(ctx context.Context) ([]string, error) {
 	}
 	names, err := l.Queues(ctx)
 	if b.fault.lists != nil {
-		names = b.fault.lists(names)
+		return b.fault.lists(names, err)
 	}
 	return names, err
 }

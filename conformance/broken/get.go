@@ -35,6 +35,15 @@ var getFaults = []Fault{
 			}
 		})
 	}},
+	{Name: "shows the id of a message that is not there", Rule: "get", breaks: func(q *queue) {
+		q.get = func(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+			ms, errs := q.Queue.Get(ctx, ids)
+			for i := range ms {
+				ms[i].ID = ids[i]
+			}
+			return ms, errs
+		}
+	}},
 	{Name: "takes the messages that it gets, and gives them back", Rule: "get-changes-nothing", breaks: func(q *queue) {
 		q.get = func(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
 			ms, errs := q.Queue.Get(ctx, ids)

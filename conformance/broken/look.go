@@ -37,6 +37,12 @@ var lookFaults = []Fault{
 	{Name: "shows no attempts", Rule: "peek", breaks: func(q *queue) {
 		q.onPending(func(p *backend.Pending) { p.Attempts = 0 })
 	}},
+	{Name: "shows the windows of the messages that it lists", Rule: "peek", breaks: func(q *queue) {
+		q.onPending(func(p *backend.Pending) {
+			ms, _ := q.Queue.Get(context.Background(), []string{p.ID})
+			p.UniqueUntil = ms[0].UniqueUntil
+		})
+	}},
 	{Name: "finds its page by counting", Rule: "peek-pages", breaks: func(q *queue) {
 		q.peek = func(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 			all, _, err := q.Queue.Peek(ctx, "", everything)

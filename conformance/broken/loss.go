@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,54 @@ var lossFaults = []Fault{
 			}
 			return q.now(limit, lease)
 		}
+	}},
+	{Name: "returns one error for a batch whose context has ended", Rule: "context-ended", breaks: func(q *queue) {
+		q.ack = func(ctx context.Context, ls []backend.Lease) []error {
+			if err := ctx.Err(); err != nil {
+				return []error{err}
+			}
+			return q.Queue.Ack(ctx, ls)
+		}
+	}},
+	{Name: "returns no ends for leases that it fails to extend", Rule: "context-ended", breaks: func(q *queue) {
+		q.extend = func(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+			ends, errs := q.Queue.Extend(ctx, ls, lease)
+			if ctx.Err() != nil {
+				ends = nil
+			}
+			return ends, errs
+		}
+	}},
+	{Name: "gets nothing under a context that has ended", Rule: "context-ended", breaks: func(q *queue) {
+		q.get = func(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+			ms, errs := q.Queue.Get(ctx, ids)
+			if ctx.Err() != nil {
+				ms = nil
+			}
+			return ms, errs
+		}
+	}},
+	{Name: "returns the cause of a context instead of its error", Rule: "context-ended", breaks: func(q *queue) {
+		q.nack = func(ctx context.Context, rs []backend.Return) []error {
+			if err := context.Cause(ctx); err != nil {
+				return backend.FailAll(len(rs), err)
+			}
+			return q.Queue.Nack(ctx, rs)
+		}
+	}},
+	{Name: "takes an ended deadline for a cancel", Rule: "context-ended", breaks: func(q *queue) {
+		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+			if ctx.Err() != nil {
+				return nil, context.Canceled
+			}
+			return q.Queue.Receive(ctx, limit, lease)
+		}
+	}},
+	{Name: "lists queues under a context that has ended", Rule: "context-ended", lists: func(names []string, err error) ([]string, error) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		return names, err
 	}},
 	{Name: "loses the messages of a dead worker", Rule: "lease-ends", breaks: func(q *queue) {
 		q.onReceived(q.drop)

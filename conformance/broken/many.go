@@ -16,11 +16,11 @@ var handles atomic.Int64
 var manyFaults = []Fault{
 	{
 		Name: "lists no more queues than one", Rule: "lists-queues",
-		lists: func(names []string) []string { return names[:min(1, len(names))] },
+		lists: func(names []string, err error) ([]string, error) { return names[:min(1, len(names))], err },
 	},
 	{
 		Name: "lists a queue for each of its handles", Rule: "lists-queues",
-		lists: func(names []string) []string { return slices.Concat(names, names) },
+		lists: func(names []string, err error) ([]string, error) { return slices.Concat(names, names), err },
 	},
 	{Name: "mixes up the order of more than 65,536 messages", Rule: "many-messages", breaks: func(q *queue) {
 		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {

@@ -53,6 +53,9 @@ var pageFaults = []Fault{
 			return ids, next, err
 		}
 	}},
+	{Name: "shows the leases of dead letters", Rule: "dead-list", breaks: func(q *queue) {
+		q.onDeadLetter(func(l *backend.DeadLetter) { l.LeaseUntil = l.Died })
+	}},
 	{Name: "returns a wrong time of death", Rule: "dead-pages", breaks: func(q *queue) {
 		q.onDeadLetter(func(l *backend.DeadLetter) { l.Died = l.Due })
 	}},

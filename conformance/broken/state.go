@@ -89,6 +89,12 @@ var stateFaults = []Fault{
 			return side.Schedule(ctx, ms)
 		}
 	}},
+	{Name: "lists queues after Close", Rule: "closed", lists: func(names []string, err error) ([]string, error) {
+		if errors.Is(err, backend.ErrClosed) {
+			err = nil
+		}
+		return names, err
+	}},
 	{Name: "sleeps on after Close", Rule: "close-wakes", breaks: func(q *queue) {
 		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 			ds, err := q.Queue.Receive(ctx, limit, lease)
@@ -107,6 +113,21 @@ var stateFaults = []Fault{
 				}
 				q.drop(ds)
 			}
+		}
+	}},
+	{Name: "gives back what it has leased when it closes", Rule: "close-keeps", breaks: func(q *queue) {
+		var rs []backend.Return
+		q.onDelivery(func(d *backend.Delivery) { rs = append(rs, backend.Return{Lease: d.Lease()}) })
+		q.close = func() error {
+			q.Queue.Nack(context.Background(), rs)
+			return q.Queue.Close()
+		}
+	}},
+	{Name: "deletes dead letters when it closes", Rule: "close-keeps", breaks: func(q *queue) {
+		q.close = func() error {
+			ids, _, _ := q.Queue.ListDeadIDs(context.Background(), "", everything)
+			q.Queue.DeleteDead(context.Background(), ids)
+			return q.Queue.Close()
 		}
 	}},
 	{Name: "leaves a goroutine behind", Rule: "close-leaves-no-goroutine", breaks: func(q *queue) {

@@ -169,6 +169,9 @@ func (q *Queue) info(id string) (backend.MessageInfo, error) {
 	if m := q.messages[id]; m != nil {
 		info = m.MessageInfo
 		info.Body, info.Headers = slices.Clone(m.Body), maps.Clone(m.Headers)
+		if len(info.Headers) == 0 {
+			info.Headers = nil // where a push or a nack had an empty map
+		}
 	}
 	if info.State == scheduled && !info.Due.After(q.now) {
 		info.State = backend.StateReady
@@ -343,6 +346,7 @@ func (q *Queue) page(ctx context.Context, state backend.State, cursor string, li
 		rest := q.after(last.at, last.place, state)
 		for _, m := range rest[:min(limit, len(rest))] {
 			info, _ := q.info(m.ID)
+			info.UniqueUntil = time.Time{} // Get alone shows it
 			page, next = append(page, info), fmt.Sprintf("%d.%d", m.at, m.place)
 		}
 		if len(rest) <= limit {
