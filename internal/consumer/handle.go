@@ -72,12 +72,18 @@ func (c *consumer) abandon(r *run) {
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
-		if c.handling.Err() == nil { // else Run may have returned
-			c.returning.Go(func() { c.shorten(r) })
+		if !r.restoring { // else a repeated Extend might overtake the call
+			c.shortenLocked(r)
 		}
 		c.Telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
 			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", r.timeout)
+	}
+}
+
+func (c *consumer) shortenLocked(r *run) {
+	if c.handling.Err() == nil { // else Run may have returned
+		c.returning.Go(func() { c.shorten(r) })
 	}
 }
 
