@@ -22,8 +22,9 @@ type Lease struct {
 	kept   atomic.Int64  // the end by the queue's own clock, nanoseconds after taken, for when the store cannot be asked
 	asked  atomic.Int64  // the end that the latest Extend asked for, nanoseconds after taken
 
-	renewed bool // by a consumer
-	settle  settlement
+	renewed   bool        // by a consumer
+	abandoned atomic.Bool // by a consumer whose handler ignores its timeout
+	settle    settlement
 }
 
 // nothing is an end that no Extend asked for.
@@ -66,6 +67,9 @@ func (l *Lease) Left(now time.Time) time.Duration {
 // the delivery.
 func (l *Lease) Renewing() { l.renewed = true }
 
+// Abandon has each later Extend return [backend.ErrLeaseLost]: the message is for another worker.
+func (l *Lease) Abandon() { l.abandoned.Store(true) }
+
 // Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
 // settled nor lost, and no Extend has asked for a later end and got it.
 func (l *Lease) Renewable(kept time.Time) bool {
@@ -102,8 +106,29 @@ type Extender interface {
 
 // Extend makes leases end that long from now and returns an outcome for each. Where a consumer
 // renews one of them, none becomes shorter than the queue's leases: it could end before the next
-// renewal, while its handler runs.
+// renewal, while its handler runs. It does not ask the store for one that is abandoned.
 func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, now time.Time) []error {
+	outcomes := make([]error, len(ls))
+	kept, at := make([]*Lease, 0, len(ls)), make([]int, 0, len(ls))
+	for i, l := range ls {
+		if l.abandoned.Load() {
+			outcomes[i] = backend.ErrLeaseLost
+		} else {
+			kept, at = append(kept, l), append(at, i)
+		}
+	}
+	if len(kept) > 0 {
+		for i, err := range extend(ctx, s, kept, length, now) {
+			outcomes[at[i]] = err
+		}
+	}
+	for i, l := range ls { // may wait
+		outcomes[i] = l.settle.outcome(ctx, outcomes[i])
+	}
+	return outcomes
+}
+
+func extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, now time.Time) []error {
 	for _, l := range ls {
 		if l.renewed {
 			length = max(length, l.length)
@@ -123,9 +148,6 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 		} else {
 			l.notExtended(kept, before[i], outcomes[i])
 		}
-	}
-	for i, l := range ls { // may wait
-		outcomes[i] = l.settle.outcome(ctx, outcomes[i])
 	}
 	return outcomes
 }
