@@ -21,6 +21,7 @@ type Lease struct {
 	until  atomic.Int64  // the end by the store's clock, nanoseconds since 1970
 	kept   atomic.Int64  // the end by the queue's own clock, nanoseconds after taken, for when the store cannot be asked
 	asked  atomic.Int64  // the end that the latest Extend asked for, nanoseconds after taken
+	got    atomic.Int64  // the end that the latest Extend got, nanoseconds after taken
 
 	renewed   bool        // by a consumer
 	abandoned atomic.Bool // by a consumer whose handler ignores its timeout
@@ -36,6 +37,7 @@ func (l *Lease) Take(token backend.Lease, length time.Duration, now, until time.
 	l.token, l.length, l.taken = token, length, now
 	l.Renew(until, now.Add(length))
 	l.asked.Store(nothing)
+	l.got.Store(nothing)
 	l.ahead = until.Add(-length).UnixNano() - now.UnixNano()
 }
 
@@ -135,9 +137,8 @@ func extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 		}
 	}
 	kept := now.Add(length)
-	before := make([]int64, len(ls))
-	for i, l := range ls {
-		before[i] = l.asked.Swap(int64(l.Age(kept))) // before the call: a renewal may undo it
+	for _, l := range ls {
+		l.asked.Store(int64(l.Age(kept))) // before the call: a renewal may undo it
 	}
 	ends, errs := s.Extend(ctx, Tokens(ls), length)
 	outcomes := make([]error, len(ls))
@@ -145,21 +146,30 @@ func extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	for i, l := range ls {
 		if outcomes[i] == nil {
 			l.Renew(ends[i], kept)
+			l.extended(kept)
 		} else {
-			l.notExtended(kept, before[i], outcomes[i])
+			l.notExtended(kept, outcomes[i])
 		}
 	}
 	return outcomes
 }
 
-// notExtended takes back an Extend to kept that has failed. What was asked for before holds, unless
-// the lease may have become shorter.
-func (l *Lease) notExtended(kept time.Time, before int64, err error) {
+// extended records that an Extend to kept has succeeded. A later one that failed meanwhile may have
+// put back the end before.
+func (l *Lease) extended(kept time.Time) {
 	to := int64(l.Age(kept))
-	if before > to && errors.Is(err, backend.ErrOutcomeUnknown) {
-		before = nothing
+	l.asked.CompareAndSwap(l.got.Swap(to), to)
+}
+
+// notExtended takes back an Extend to kept that has failed. What an earlier one got stands, unless
+// the lease may have become shorter.
+func (l *Lease) notExtended(kept time.Time, err error) {
+	to, got := int64(l.Age(kept)), l.got.Load()
+	if got > to && errors.Is(err, backend.ErrOutcomeUnknown) {
+		l.got.CompareAndSwap(got, nothing)
+		got = nothing
 	}
-	l.asked.CompareAndSwap(to, before)
+	l.asked.CompareAndSwap(to, got)
 }
 
 // Settle makes a call that settles the lease. It returns ErrSettled, and does not call, when the
