@@ -158,7 +158,8 @@ func RateLimit(perSecond float64, burst int) ConsumeOption {
 // default. A message that was pushed with [HandlerTimeout] has its own limit. Then its context ends
 // with the [context.Cause] [ErrTimeout], and the message fails unless the handler returns nil. A
 // handler that has not returned five seconds later loses its lease, so that another worker gets the
-// message; its own worker stays busy until it returns.
+// message: the lease ends one [WithLease] later, and [Delivery.Extend] returns [ErrLeaseLost]. Its
+// own worker stays busy until it returns.
 func Timeout(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Timeout = d

@@ -123,3 +123,42 @@ func TestLeaseThatBeginsDuringARenewal(t *testing.T) {
 		}
 	})
 }
+
+// What a handler asked for during a renewal is asked for again. A store that hangs then does not
+// keep the other leases from being renewed.
+func TestRestoredLeaseDelaysNoRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const workers = 6
+		s := newSeam()
+		hang := hanging("extend")
+		s.before = func(ctx context.Context, op string) error {
+			if n, _ := s.calls("extend"); n == 3 {
+				return hang(ctx, op)
+			}
+			return nil
+		}
+		s.slowReply("extend", 200*time.Millisecond)
+		q := newQueue(t, s.option(), delayq.WithLease(time.Second))
+		pushMany(t, q, workers)
+		var calls atomic.Int64
+		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
+			if calls.Add(1) == 1 {
+				time.Sleep(400 * time.Millisecond) // virtual: the first renewal is under way
+				must(t, d.Extend(ctx, time.Hour))
+			}
+			select {
+			case <-ctx.Done():
+				t.Errorf("a handler's context ended: %v", context.Cause(ctx))
+			case <-time.After(10 * time.Second): // virtual
+			}
+			return nil
+		}, delayq.Workers(workers))
+		if n := calls.Load(); n != workers {
+			t.Errorf("%d calls, want %d", n, workers)
+		}
+		if n, _ := s.calls("extend"); n <= 3 {
+			t.Errorf("%d extends, want the one that hangs and more", n)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}

@@ -53,6 +53,8 @@ func TestTimeoutIgnoredAfterAnExtend(t *testing.T) {
 				return nil
 			}
 			must(t, d.Extend(ctx, 12*time.Hour))
+			time.Sleep(time.Minute + 10*time.Second) // virtual
+			wantIs(t, d.Extend(context.WithoutCancel(ctx), 12*time.Hour), delayq.ErrLeaseLost)
 			time.Sleep(20 * time.Hour) // virtual
 			return nil
 		}, delayq.Timeout(time.Minute), delayq.Workers(2))

@@ -122,6 +122,8 @@ type run struct {
 	leaseEnd    clockwork.Timer // nil as long as no renewal has begun
 	abandoned   bool            // its lease is no longer renewed
 	lost        bool            // its lease is lost
+	undone      bool            // a renewal may have undone the handler's Extend
+	restoring   bool            // a goroutine repeats that Extend
 }
 
 // A job is a run with its handler's context.
@@ -146,6 +148,7 @@ type consumer struct {
 
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // calls that give messages back
+	restores  sync.WaitGroup // calls that repeat an Extend after a renewal
 
 	mu          sync.Mutex
 	idle        int // workers without a message; 0 while a message waits

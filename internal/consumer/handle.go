@@ -72,8 +72,9 @@ func (c *consumer) abandon(r *run) {
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
-		if c.handling.Err() == nil { // else Run may have returned
-			c.returning.Go(func() { c.shorten(r) })
+		r.d.Lease().Abandon()
+		if !r.restoring { // else a repeated Extend might overtake the call
+			c.shortenLocked(r)
 		}
 		c.Telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
@@ -81,16 +82,25 @@ func (c *consumer) abandon(r *run) {
 	}
 }
 
+func (c *consumer) shortenLocked(r *run) {
+	if c.handling.Err() == nil { // else Run may have returned
+		c.returning.Go(func() { c.shorten(r) })
+	}
+}
+
 // shorten makes the lease of an abandoned run end one lease from now, if it would end later.
 func (c *consumer) shorten(r *run) {
-	l := r.d.Lease()
-	if _, later := l.Overtaken(c.Clock.Now().Add(c.Lease)); !later {
+	l, kept := r.d.Lease(), c.Clock.Now().Add(c.Lease)
+	if _, later := l.Overtaken(kept); !later {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
 	defer cancel()
-	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, c.Lease)...); err != nil {
+	ends, errs := c.Store.Extend(ctx, []backend.Lease{l.Token()}, c.Lease)
+	if err := cmp.Or(errs...); err != nil {
 		c.notRenewed(r, err)
+	} else {
+		l.Renew(ends[0], kept)
 	}
 }
 

@@ -34,6 +34,7 @@ func (c *consumer) keepRenewing(ctx context.Context) (stop func()) {
 	return func() {
 		cancel()
 		<-ended
+		c.restores.Wait()
 	}
 }
 
@@ -44,18 +45,25 @@ func (c *consumer) renewAll(ctx context.Context) {
 		return
 	}
 	defer c.endRenewal()
-	ctx, cancel := context.WithTimeout(ctx, max(c.Lease/renewals, time.Second))
+	renewing, cancel := context.WithTimeout(ctx, c.renewWithin())
 	defer cancel()
-	ends, errs := c.Store.Extend(ctx, lease.Tokens(ls), c.Lease)
+	ends, errs := c.Store.Extend(renewing, lease.Tokens(ls), c.Lease)
 	for i, r := range rs {
 		if errs == nil || errs[i] == nil {
 			ls[i].Renew(ends[i], kept)
-			c.restore(ctx, r, kept)
 		} else {
 			c.notRenewed(r, errs[i])
 		}
 	}
+	for i, r := range rs {
+		if errs == nil || errs[i] == nil {
+			c.restore(ctx, r)
+		}
+	}
 }
+
+// renewWithin bounds a call that extends leases.
+func (c *consumer) renewWithin() time.Duration { return max(c.Lease/renewals, time.Second) }
 
 // renewable returns the runs whose leases a renewal to kept makes longer, and watches these leases:
 // the renewal may fail, or take longer than they last.
@@ -103,15 +111,53 @@ func (c *consumer) leaseEnded(r *run) {
 	}
 }
 
-// restore repeats a handler's Extend to later than kept that was made while the renewal to kept was
-// on its way, since the renewal may have undone it.
-func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
-	l := r.d.Lease()
-	asked, later := l.Overtaken(kept)
-	if !later || l.Ended() {
+// restore has a handler's Extend repeated that was made while a renewal was on its way, since the
+// renewal may have undone it. It does not wait for the store: other leases have to be renewed.
+func (c *consumer) restore(ctx context.Context, r *run) {
+	if !c.overtaken(r) {
 		return
 	}
-	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, asked.Sub(c.Clock.Now()))...); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.undone = true
+	if !r.restoring && !r.abandoned {
+		r.restoring = true
+		c.restores.Go(func() {
+			for c.undone(r) {
+				c.extendAgain(ctx, r)
+			}
+		})
+	}
+}
+
+// overtaken reports whether a handler asked for a later end than a renewal gives, and still has its
+// message.
+func (c *consumer) overtaken(r *run) bool {
+	_, later := r.d.Lease().Overtaken(c.Clock.Now().Add(c.Lease))
+	return later && !r.d.Lease().Ended()
+}
+
+// undone reports whether a renewal may have undone the handler's Extend since the last repetition. It
+// begins what abandon left to the end of the repetitions.
+func (c *consumer) undone(r *run) bool {
+	later := c.overtaken(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, running := c.running[r]
+	if running && r.abandoned {
+		c.shortenLocked(r)
+	}
+	r.restoring = r.undone && later && running && !r.abandoned
+	r.undone = false
+	return r.restoring
+}
+
+func (c *consumer) extendAgain(ctx context.Context, r *run) {
+	ctx, cancel := context.WithTimeout(ctx, c.renewWithin())
+	defer cancel()
+	l, now := r.d.Lease(), c.Clock.Now()
+	asked, _ := l.Overtaken(now)
+	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, asked.Sub(now))...); err != nil {
 		c.notRenewed(r, err)
 	}
 }

@@ -21,9 +21,11 @@ type Lease struct {
 	until  atomic.Int64  // the end by the store's clock, nanoseconds since 1970
 	kept   atomic.Int64  // the end by the queue's own clock, nanoseconds after taken, for when the store cannot be asked
 	asked  atomic.Int64  // the end that the latest Extend asked for, nanoseconds after taken
+	got    atomic.Int64  // the end that the latest Extend got, nanoseconds after taken
 
-	renewed bool // by a consumer
-	settle  settlement
+	renewed   bool        // by a consumer
+	abandoned atomic.Bool // by a consumer whose handler ignores its timeout
+	settle    settlement
 }
 
 // nothing is an end that no Extend asked for.
@@ -35,6 +37,7 @@ func (l *Lease) Take(token backend.Lease, length time.Duration, now, until time.
 	l.token, l.length, l.taken = token, length, now
 	l.Renew(until, now.Add(length))
 	l.asked.Store(nothing)
+	l.got.Store(nothing)
 	l.ahead = until.Add(-length).UnixNano() - now.UnixNano()
 }
 
@@ -65,6 +68,9 @@ func (l *Lease) Left(now time.Time) time.Duration {
 // Renewing says that a consumer renews the lease from now on. It is called before a handler has
 // the delivery.
 func (l *Lease) Renewing() { l.renewed = true }
+
+// Abandon has each later Extend return [backend.ErrLeaseLost]: the message is for another worker.
+func (l *Lease) Abandon() { l.abandoned.Store(true) }
 
 // Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
 // settled nor lost, and no Extend has asked for a later end and got it.
@@ -102,26 +108,20 @@ type Extender interface {
 
 // Extend makes leases end that long from now and returns an outcome for each. Where a consumer
 // renews one of them, none becomes shorter than the queue's leases: it could end before the next
-// renewal, while its handler runs.
+// renewal, while its handler runs. It does not ask the store for one that is abandoned.
 func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, now time.Time) []error {
-	for _, l := range ls {
-		if l.renewed {
-			length = max(length, l.length)
+	outcomes := make([]error, len(ls))
+	kept, at := make([]*Lease, 0, len(ls)), make([]int, 0, len(ls))
+	for i, l := range ls {
+		if l.abandoned.Load() {
+			outcomes[i] = backend.ErrLeaseLost
+		} else {
+			kept, at = append(kept, l), append(at, i)
 		}
 	}
-	kept := now.Add(length)
-	before := make([]int64, len(ls))
-	for i, l := range ls {
-		before[i] = l.asked.Swap(int64(l.Age(kept))) // before the call: a renewal may undo it
-	}
-	ends, errs := s.Extend(ctx, Tokens(ls), length)
-	outcomes := make([]error, len(ls))
-	copy(outcomes, errs)
-	for i, l := range ls {
-		if outcomes[i] == nil {
-			l.Renew(ends[i], kept)
-		} else {
-			l.notExtended(kept, before[i], outcomes[i])
+	if len(kept) > 0 {
+		for i, err := range extend(ctx, s, kept, length, now) {
+			outcomes[at[i]] = err
 		}
 	}
 	for i, l := range ls { // may wait
@@ -130,14 +130,46 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	return outcomes
 }
 
-// notExtended takes back an Extend to kept that has failed. What was asked for before holds, unless
-// the lease may have become shorter.
-func (l *Lease) notExtended(kept time.Time, before int64, err error) {
-	to := int64(l.Age(kept))
-	if before > to && errors.Is(err, backend.ErrOutcomeUnknown) {
-		before = nothing
+func extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, now time.Time) []error {
+	for _, l := range ls {
+		if l.renewed {
+			length = max(length, l.length)
+		}
 	}
-	l.asked.CompareAndSwap(to, before)
+	kept := now.Add(length)
+	for _, l := range ls {
+		l.asked.Store(int64(l.Age(kept))) // before the call: a renewal may undo it
+	}
+	ends, errs := s.Extend(ctx, Tokens(ls), length)
+	outcomes := make([]error, len(ls))
+	copy(outcomes, errs)
+	for i, l := range ls {
+		if outcomes[i] == nil {
+			l.Renew(ends[i], kept)
+			l.extended(kept)
+		} else {
+			l.notExtended(kept, outcomes[i])
+		}
+	}
+	return outcomes
+}
+
+// extended records that an Extend to kept has succeeded. A later one that failed meanwhile may have
+// put back the end before.
+func (l *Lease) extended(kept time.Time) {
+	to := int64(l.Age(kept))
+	l.asked.CompareAndSwap(l.got.Swap(to), to)
+}
+
+// notExtended takes back an Extend to kept that has failed. What an earlier one got stands, unless
+// the lease may have become shorter.
+func (l *Lease) notExtended(kept time.Time, err error) {
+	to, got := int64(l.Age(kept)), l.got.Load()
+	if got > to && errors.Is(err, backend.ErrOutcomeUnknown) {
+		l.got.CompareAndSwap(got, nothing)
+		got = nothing
+	}
+	l.asked.CompareAndSwap(to, got)
 }
 
 // Settle makes a call that settles the lease. It returns ErrSettled, and does not call, when the

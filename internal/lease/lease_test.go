@@ -312,3 +312,32 @@ func TestSettleInTransaction(t *testing.T) {
 		t.Errorf("a settle under a lost lease: %v, in a transaction: %v", err, lost.InTransaction())
 	}
 }
+
+// Two extensions overlap, and the one that fails last began last.
+func TestOverlappingExtensionsFail(t *testing.T) {
+	t.Parallel()
+	l := take("a", 0)
+	fail := &store{extend: func(ls []backend.Lease, _ time.Duration) []error {
+		return backend.FailAll(len(ls), backend.ErrUnavailable)
+	}}
+	began, reply, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	first := &store{extend: func(ls []backend.Lease, _ time.Duration) []error {
+		close(began)
+		<-reply
+		return backend.FailAll(len(ls), backend.ErrUnavailable)
+	}}
+	go func() {
+		defer close(ended)
+		Extend(t.Context(), first, []*Lease{l}, time.Hour, epoch)
+	}()
+	<-began
+	second := &store{extend: func(ls []backend.Lease, d time.Duration) []error {
+		close(reply)
+		<-ended
+		return fail.extend(ls, d)
+	}}
+	Extend(t.Context(), second, []*Lease{l}, 2*time.Hour, epoch)
+	if asked, ok := l.Overtaken(epoch.Add(time.Minute)); ok {
+		t.Errorf("a renewal is overtaken by %v, which nobody got", asked)
+	}
+}
