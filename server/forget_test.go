@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,10 +67,37 @@ func TestForgottenChange(t *testing.T) {
 	f.post(t, "ack", ack, again...).want(t, http.StatusOK, "") // the first try did not come here
 	f.many(func(int) (verb, body string) { return "ack", `{}` })
 	f.post(t, "ack", ack, again...).want(t, http.StatusPreconditionFailed, wire.OtherServer)
+	old := append([]string{wire.AgeHeader, "300000"}, again...)
+	f.post(t, "ack", ack, old...).want(t, http.StatusPreconditionFailed, wire.OtherServer)
 	f.post(t, "ack", ack, keyHeader, "k").want(t, http.StatusConflict, wire.LeaseLost)
 	f.push(t)
 	if ds := f.receive(t, again...); len(ds) != 1 {
 		t.Errorf("a receive that was sent again took %v", ds)
+	}
+}
+
+// A change that is sent again is executed when only replies were dropped that were sent before its
+// first try.
+func TestChangeAfterOthersWereForgotten(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	ack := f.lease(t)
+	f.many(func(int) (verb, body string) { return "ack", `{}` })
+	young := []string{keyHeader, "k", wire.InstanceHeader, f.instance(t), wire.AgeHeader, "0"}
+	until(t, "change that is executed", func() bool {
+		return f.post(t, "ack", ack, young...).status == http.StatusOK
+	})
+}
+
+// An age is a number of milliseconds.
+func TestAgeThatIsNoNumber(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	for _, age := range []string{"1s", "-1", "1.5"} {
+		p := f.post(t, "ack", `{}`, wire.AgeHeader, age).want(t, http.StatusBadRequest, wire.Invalid)
+		if p.Field != wire.AgeHeader || p.Value != strconv.Quote(age) {
+			t.Errorf("%s: got %+v", age, p)
+		}
 	}
 }
 
