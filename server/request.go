@@ -191,41 +191,47 @@ func (c *request) once(v verb) reply {
 		return c.execute(ctx, v)
 	}
 	again := c.http.Header.Get(instanceHeader) != "" && !v.repeatable()
-	k, mine := c.replies.begin(&kept{
+	own := &kept{
 		key: keyOf(c.caller.name, c.http.URL.EscapedPath(), c.key), body: sha256.Sum256(c.body),
 		done: make(chan struct{}), end: cancel, on: c.replies.shelf(v),
-	}, again, c.since)
-	switch {
-	case k == nil:
-		return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
-	case mine:
-		c.kept = k
-		out := c.execute(ctx, v)
-		c.replies.finish(k, out, c.held, c.until)
-		return out
 	}
-	return c.known(ctx, v, k, again)
+	for {
+		k, mine := c.replies.begin(own, again, c.since)
+		switch {
+		case k == nil:
+			return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
+		case mine:
+			c.kept = k
+			out := c.execute(ctx, v)
+			c.replies.finish(k, out, c.held, c.until)
+			return out
+		}
+		if out, ok := c.known(ctx, k, again); ok {
+			return out
+		}
+	}
 }
 
-// known replies to a request that was sent before under its key.
-func (c *request) known(ctx context.Context, v verb, k *kept, again bool) reply {
+// known replies to a request that was sent before under its key. It is not ok where the request is
+// to be executed again: of those that wait, one is to do so.
+func (c *request) known(ctx context.Context, k *kept, again bool) (out reply, ok bool) {
 	select {
 	case <-k.done:
 	case <-ctx.Done():
-		return problemReply(wire.ProblemOf(ctx.Err()))
+		return problemReply(wire.ProblemOf(ctx.Err())), true
 	}
 	if k.body != ([sha256.Size]byte{}) && k.body != sha256.Sum256(c.body) {
-		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
+		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again")), true
 	}
 	if again && k.unknown {
-		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done"))
+		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done")), true
 	}
 	turn, ok := c.replies.take(k)
 	if !ok {
-		return c.execute(ctx, v)
+		return reply{}, false
 	}
 	c.kept, c.turn = k, turn
-	return k.reply
+	return k.reply, true
 }
 
 // execute has the verb run. A change goes on when the client has gone: it may come back and ask what
