@@ -143,6 +143,7 @@ func TestChangeAfterAFailure(t *testing.T) {
 			errors.Join(backend.ErrUnavailable, backend.ErrOutcomeUnknown),
 			http.StatusPreconditionFailed, wire.OtherServer,
 		},
+		{backend.ErrUnconfirmed, http.StatusPreconditionFailed, wire.OtherServer},
 		{backend.ErrUnavailable, http.StatusConflict, wire.LeaseLost},
 	} {
 		f := startOn(t, failing{memory.New(), c.err, new(atomic.Bool)})

@@ -123,10 +123,11 @@ func (rs *replies) finish(k *kept, r reply, ls []backend.Lease, leasesEnd time.T
 	rs.keepLocked(k)
 }
 
-// leavesUnknown reports whether a reply says that the request may have been executed or not.
+// leavesUnknown reports whether a reply of a failure says that the request may have been executed.
 func leavesUnknown(r reply) bool {
 	var p wire.Problem
-	return r.kind == wire.ProblemType && json.Unmarshal(r.body, &p) == nil && p.Unknown
+	return r.kind == wire.ProblemType && json.Unmarshal(r.body, &p) == nil &&
+		(p.Unknown || p.Code == wire.Unconfirmed)
 }
 
 // take reports whether the reply may be sent to a request that was sent again, and its turn.
