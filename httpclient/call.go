@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -77,7 +78,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 		return err
 	}
 	header := http.Header{wire.KeyHeader: {key}, "Content-Type": {"application/json"}}
-	known := b.instance.Load()
+	known, began := b.instance.Load(), time.Now()
 	data, maybe, err := b.try(ctx, http.MethodPost, path, header, body)
 	lost := maybe && data == nil
 	for _, pause := range pauses {
@@ -90,6 +91,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 		if !sleep(ctx, pause) {
 			break
 		}
+		header[wire.AgeHeader] = []string{strconv.FormatInt(time.Since(began).Milliseconds(), 10)}
 		var sent bool
 		again, sent, errAgain := b.try(ctx, http.MethodPost, path, header, body)
 		if errAgain == nil || sent && again != nil && !isOther(errAgain) {

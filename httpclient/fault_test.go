@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -129,6 +130,32 @@ func TestUnavailableAfterALostReply(t *testing.T) {
 		}
 		if s, err := q.Stats(t.Context()); err != nil || s.Ready != 1 {
 			t.Errorf("%s: got %+v, %v", code, s, err)
+		}
+	}
+}
+
+// A request that is sent again says how long ago the first try began.
+func TestAgeOfTheFirstTry(t *testing.T) {
+	t.Parallel()
+	ages := make(chan string, 3)
+	url := proxied(t, func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		if r.Method == http.MethodPost {
+			ages <- r.Header.Get(wire.AgeHeader)
+			if len(ages) < cap(ages) {
+				panic(http.ErrAbortHandler) // and the connection breaks
+			}
+		}
+		s.ServeHTTP(w, r)
+	})
+	q := open(t, dial(t, url))
+	must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a"}})...))
+	if age := <-ages; age != "" {
+		t.Errorf("the first try has an age of %q", age)
+	}
+	for _, least := range []int{20, 520} {
+		age := <-ages
+		if ms, err := strconv.Atoi(age); err != nil || ms < least {
+			t.Errorf("got %q, want at least %d: %v", age, least, err)
 		}
 	}
 }

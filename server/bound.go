@@ -35,6 +35,7 @@ func (c *request) take(ctx context.Context, limit int, lease time.Duration) ([]b
 	if err != nil {
 		return nil, err
 	}
+	c.until = time.Now().Add(lease)
 	bytes, fit := 0, 0
 	for i, d := range ds {
 		if bytes += sizeOf(d.Body, d.Headers); bytes <= c.replyBytes || i == 0 {

@@ -81,8 +81,9 @@ func (rs *replies) shelf(v verb) *shelf {
 }
 
 // begin returns the entry of a request, and whether the caller is to execute it. There is no entry
-// for a request that is sent again and whose first try may have been forgotten.
-func (rs *replies) begin(k *kept, again bool) (entry *kept, mine bool) {
+// for a request that is sent again and whose first try may have been forgotten, if that ended after
+// since.
+func (rs *replies) begin(k *kept, again bool, since time.Time) (entry *kept, mine bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	now := time.Now()
@@ -91,7 +92,7 @@ func (rs *replies) begin(k *kept, again bool) (entry *kept, mine bool) {
 	rs.dropLocked(&rs.repeatable, oldest)
 	known := rs.byKey[k.key]
 	switch {
-	case known == nil && again && k.on.dropped.After(oldest):
+	case known == nil && again && k.on.dropped.After(since):
 		return nil, false
 	case known == nil:
 	case len(known.leases) > 0 && now.After(known.leasesEnd) && known.body == k.body:
@@ -122,10 +123,11 @@ func (rs *replies) finish(k *kept, r reply, ls []backend.Lease, leasesEnd time.T
 	rs.keepLocked(k)
 }
 
-// leavesUnknown reports whether a reply says that the request may have been executed or not.
+// leavesUnknown reports whether a reply of a failure says that the request may have been executed.
 func leavesUnknown(r reply) bool {
 	var p wire.Problem
-	return r.kind == wire.ProblemType && json.Unmarshal(r.body, &p) == nil && p.Unknown
+	return r.kind == wire.ProblemType && json.Unmarshal(r.body, &p) == nil &&
+		(p.Unknown || p.Code == wire.Unconfirmed)
 }
 
 // take reports whether the reply may be sent to a request that was sent again, and its turn.

@@ -47,7 +47,7 @@ func (c *request) receive() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.held, c.until = leasesOf(ds), time.Now().Add(lease)
+	c.held = leasesOf(ds)
 	return received(ds), nil
 }
 
@@ -99,7 +99,11 @@ func (c *request) dropExpired(ds []backend.Delivery, lease time.Duration) (rest 
 			drop = append(drop, d.Lease())
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.timeout)
+	within := min(c.timeout, lease/3) // the others wait for it
+	if len(rest) == 0 {
+		within = max(within, time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), within)
 	defer cancel()
 	var errs []error
 	if len(drop) > 0 {

@@ -26,6 +26,7 @@ import (
 const (
 	instanceHeader = wire.InstanceHeader
 	keyHeader      = wire.KeyHeader
+	ageHeader      = wire.AgeHeader
 	jsonType       = "application/json"
 )
 
@@ -40,6 +41,7 @@ type request struct {
 	key    string     // the Idempotency-Key, "" for none
 	query  url.Values // of the URL
 	body   []byte
+	since  time.Time // a first try of the request has not ended before that
 
 	held  []backend.Lease // of a receive's messages
 	until time.Time       // the end of these leases, by the clock of this process
@@ -67,7 +69,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, v verb, queue str
 	began := time.Now()
 	c := &request{Server: s, http: r, name: queue, key: r.Header.Get(keyHeader), leave: func() {}}
 	defer func() { c.leave() }() // the queue is needed until the reply is written: lost uses it
-	p := c.admit(w, v)
+	p := c.admit(w, v, began)
 	var out reply
 	if p == nil {
 		out = c.once(v)
@@ -79,7 +81,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, v verb, queue str
 }
 
 // admit checks who asks, and reads the body.
-func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
+func (c *request) admit(w http.ResponseWriter, v verb, began time.Time) (p *wire.Problem) {
 	if c.caller, p = c.identify(c.http); p != nil {
 		return p
 	}
@@ -97,6 +99,9 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 	if other := c.http.Header.Get(instanceHeader); other != "" && other != c.instance {
 		return wire.New(wire.OtherServer, "the server has been started again")
 	}
+	if err := c.readAge(began); err != nil {
+		return wire.ProblemOf(err)
+	}
 	if err := c.readQuery(v); err != nil {
 		return wire.ProblemOf(err)
 	}
@@ -104,6 +109,24 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 		return nil
 	}
 	return c.readBody(w)
+}
+
+// onTheWay is how long a request that is sent again may be on its way, which its age leaves out.
+const onTheWay = time.Second
+
+// readAge reads how long ago the first try of a request that is sent again began.
+func (c *request) readAge(arrival time.Time) error {
+	c.since = arrival.Add(-keepReplies)
+	text := c.http.Header.Get(ageHeader)
+	if text == "" {
+		return nil
+	}
+	ms, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return backend.Invalid(ageHeader, text, "whole milliseconds since the first try began")
+	}
+	c.since = arrival.Add(-time.Duration(ms)*time.Millisecond - onTheWay)
+	return nil
 }
 
 // readQuery rejects what it cannot read: without one of its filters, a list has too many messages.
@@ -168,41 +191,47 @@ func (c *request) once(v verb) reply {
 		return c.execute(ctx, v)
 	}
 	again := c.http.Header.Get(instanceHeader) != "" && !v.repeatable()
-	k, mine := c.replies.begin(&kept{
+	own := &kept{
 		key: keyOf(c.caller.name, c.http.URL.EscapedPath(), c.key), body: sha256.Sum256(c.body),
 		done: make(chan struct{}), end: cancel, on: c.replies.shelf(v),
-	}, again)
-	switch {
-	case k == nil:
-		return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
-	case mine:
-		c.kept = k
-		out := c.execute(ctx, v)
-		c.replies.finish(k, out, c.held, c.until)
-		return out
 	}
-	return c.known(ctx, v, k, again)
+	for {
+		k, mine := c.replies.begin(own, again, c.since)
+		switch {
+		case k == nil:
+			return problemReply(wire.New(wire.OtherServer, "the first reply may have made room for others"))
+		case mine:
+			c.kept = k
+			out := c.execute(ctx, v)
+			c.replies.finish(k, out, c.held, c.until)
+			return out
+		}
+		if out, ok := c.known(ctx, k, again); ok {
+			return out
+		}
+	}
 }
 
-// known replies to a request that was sent before under its key.
-func (c *request) known(ctx context.Context, v verb, k *kept, again bool) reply {
+// known replies to a request that was sent before under its key. It is not ok where the request is
+// to be executed again: of those that wait, one is to do so.
+func (c *request) known(ctx context.Context, k *kept, again bool) (out reply, ok bool) {
 	select {
 	case <-k.done:
 	case <-ctx.Done():
-		return problemReply(wire.ProblemOf(ctx.Err()))
+		return problemReply(wire.ProblemOf(ctx.Err())), true
 	}
 	if k.body != ([sha256.Size]byte{}) && k.body != sha256.Sum256(c.body) {
-		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
+		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again")), true
 	}
 	if again && k.unknown {
-		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done"))
+		return problemReply(wire.New(wire.OtherServer, "the first try failed, but may be done")), true
 	}
 	turn, ok := c.replies.take(k)
 	if !ok {
-		return c.execute(ctx, v)
+		return reply{}, false
 	}
 	c.kept, c.turn = k, turn
-	return k.reply
+	return k.reply, true
 }
 
 // execute has the verb run. A change goes on when the client has gone: it may come back and ask what

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/wire"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/server"
 )
@@ -144,5 +145,34 @@ func TestReadyWithoutCounting(t *testing.T) {
 		f.call(t, http.MethodGet, "/readyz", "").want(t, http.StatusOK, "")
 		f.push(t)
 		f.call(t, http.MethodGet, "/readyz", "").want(t, http.StatusOK, "")
+	}
+}
+
+// A hanging store has acks that end with their context.
+type hanging struct{ backend.Backend }
+
+func (h hanging) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := h.Backend.Open(ctx, name, o)
+	return hangingQueue{q}, err
+}
+
+type hangingQueue struct{ backend.Queue }
+
+func (hangingQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	<-ctx.Done()
+	return backend.FailAll(len(ls), ctx.Err())
+}
+
+// A message does not wait beyond its lease until one that has expired is deleted.
+func TestExpiredOnesDoNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	f := startOn(t, hanging{memory.New()})
+	f.post(t, "messages", `{"id": "old", "limits": {"expires": "2000-01-01T00:00:00Z"}}`).
+		want(t, http.StatusCreated, "")
+	f.push(t)
+	var got wire.Received
+	f.post(t, "receive", `{"limit": 10, "lease_for": "3s"}`).into(t, &got)
+	if len(got.Messages) != 1 || !time.Now().Before(*got.Messages[0].LeaseUntil) {
+		t.Errorf("got %+v at %s", got.Messages, time.Now())
 	}
 }

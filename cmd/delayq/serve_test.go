@@ -121,6 +121,12 @@ func TestExampleClients(t *testing.T) {
 		cmd.Dir = "../../examples/clients/python"
 		wantOutputOf(t, cmd, "slow 1\nslow 2\nfast 1\n")
 	})
+	t.Run("python after failures", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), testenv.Shell(t, "python3"), "-B", "-c", afterFailures)
+		cmd.Dir = "../../examples/clients/python"
+		wantOutputOf(t, cmd, "push: duplicate\npush: a\nwork: closed\n")
+	})
 	t.Run("java", func(t *testing.T) {
 		t.Parallel()
 		java, err := testenv.Java()
@@ -164,8 +170,39 @@ def handle(message):
     if message.id == "fast":
         sys.exit()
     if message.attempt == 1:
-        time.sleep(2)
-queue.work(handle, lease_for="1s")
+        time.sleep(4)
+queue.work(handle, lease_for="3s")
+`
+
+// A client in Python whose server fails in several ways.
+const afterFailures = `
+import io, json, urllib.error, urllib.request
+from delayq import Problem, Queue
+def replies(*all):
+    rest = list(all)
+    def urlopen(request, timeout):
+        if rest[0] is None:
+            rest.pop(0)
+            raise OSError("broken")
+        status, code = rest.pop(0)
+        body = io.BytesIO(json.dumps({"code": code}).encode())
+        raise urllib.error.HTTPError(request.full_url, status, code, {}, body)
+    urllib.request.urlopen = urlopen
+queue = Queue("http://localhost", "q")
+def push():
+    try:
+        print("push:", queue.push(b"", id="a"))
+    except Problem as problem:
+        print("push:", problem.code)
+replies((503, "unavailable"), (409, "duplicate"))
+push()
+replies(None, (503, "unavailable"), (409, "duplicate"))
+push()
+replies((504, "outcome-unknown"), (504, "unconfirmed"), (500, "internal"), (400, "closed"))
+try:
+    queue.work(print)
+except Problem as problem:
+    print("work:", problem.code)
 `
 
 // wantOutputOf compares what a program prints.

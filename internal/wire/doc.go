@@ -7,4 +7,7 @@ package wire
 const (
 	KeyHeader      = "Idempotency-Key"
 	InstanceHeader = "Delayq-Instance" // of a reply: which run of the server; of a request: only that one may execute it
+
+	// AgeHeader has the whole milliseconds since the first try of a request that is sent again began.
+	AgeHeader = "Delayq-Age"
 )

@@ -17,6 +17,7 @@ import uuid
 
 
 LATER = ("unavailable", "too-many-requests")  # codes of requests that may be sent again
+UNKNOWN = ("outcome-unknown", "unconfirmed", "internal")  # codes of those that may be done
 
 
 class Problem(Exception):
@@ -76,8 +77,10 @@ class Queue:
                 for message in self.receive(lease_for=lease_for):
                     self._work_on(message, handle, attempts)
             except Problem as problem:
-                if problem.code not in ("lease-lost", *LATER):
+                if problem.code not in ("lease-lost", *LATER, *UNKNOWN):
                     raise
+                if problem.code in UNKNOWN:
+                    time.sleep(0.1)  # it may come at once, again and again
             except (OSError, http.client.HTTPException):
                 pass  # it has been tried again for a while, and slept
 
@@ -109,18 +112,20 @@ class Queue:
         if self.token:
             headers["Authorization"] = "Bearer " + self.token
         request = urllib.request.Request(self.base + verb, json.dumps(value).encode(), headers)
+        lost = False  # the reply to a try
         for again in range(self.tries):
             try:
                 with urllib.request.urlopen(request, timeout=90) as reply:
                     return json.load(reply)
             except urllib.error.HTTPError as error:
                 failure = Problem(_fields(error))
-                if failure.code == "duplicate" and again:
+                if failure.code == "duplicate" and lost:
                     return {"id": value["id"]}  # stored by a try whose reply was lost
                 if failure.code not in LATER:
                     raise failure from None
+                lost = lost or failure.fields.get("outcome_unknown", False)
             except (OSError, http.client.HTTPException) as error:  # the reply may be lost
-                failure = error
+                failure, lost = error, True
             time.sleep(0.1 * 2**again)
         raise failure
 
@@ -130,4 +135,6 @@ def _fields(error):
     try:
         return json.load(error)
     except ValueError:
-        return {"title": str(error), "code": "unavailable" if error.code >= 500 else None}
+        failed = error.code >= 500
+        code = "unavailable" if failed else None
+        return {"title": str(error), "code": code, "outcome_unknown": failed}
