@@ -266,7 +266,7 @@ func TestExtendBesideAnAck(t *testing.T) {
 }
 
 // A renewal that undid a handler's Extend repeats it, and the handler settles its message meanwhile.
-func TestSettlingBesideARenewal(t *testing.T) {
+func TestAckBesideARenewal(t *testing.T) {
 	each(t, []time.Duration{0, time.Second}, func(t *testing.T, wait time.Duration) {
 		var log journal
 		s := newSeam()

@@ -222,7 +222,21 @@ func maxWait(t *testRun) {
 	t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{anew, bounded})), "pushing without MaxWait and with it in one batch")
 	dueIs(first, t.Tick)
 
-	for how, comeBack := range map[string]func(){
+	for how, comeBack := range t.waysBack(id) {
+		first = t.now()
+		push(0, 3*t.Tick)
+		t.pass(t.Tick / 2)
+		comeBack()
+		push(far, 3*t.Tick)
+		t.isBounded(id, first.Add(3*t.Tick), how)
+		dueIs(first, 3*t.Tick)
+	}
+	t.nothing("all are done")
+}
+
+// waysBack are ways in which a message that is due comes to wait again.
+func (t *testRun) waysBack(id string) map[string]func() {
+	return map[string]func(){
 		"given back untouched": func() { t.untouched(t.takeID(id)) },
 		"redriven": func() {
 			d := t.takeID(id)
@@ -233,16 +247,7 @@ func maxWait(t *testRun) {
 			t.must(t.deadLetter(d, "of the check"), "Dead")
 			t.redrive(id)
 		},
-	} {
-		first = t.now()
-		push(0, 3*t.Tick)
-		t.pass(t.Tick / 2)
-		comeBack()
-		push(far, 3*t.Tick)
-		t.isBounded(id, first.Add(3*t.Tick), how)
-		dueIs(first, 3*t.Tick)
 	}
-	t.nothing("all are done")
 }
 
 // isBounded fails where Get shows a message with a later due time, to the noise of the machine.
