@@ -126,6 +126,7 @@ var needsMore = map[string]string{
 	"cuts the values of headers at 32 KiB where it lists dead letters": "the backend has no headers",
 	"gives leases from before a purge again":                           "the backend has no id twice",
 	"keeps no ids taken after a purge":                                 "the backend keeps no ids taken",
+	"does not count a push that replaces a message":                    "the backend replaces no messages",
 	"shows the windows of the messages that it lists":                  "the backend keeps no ids taken",
 	"lists queues under a context that has ended":                      "the backend lists no queues",
 	"lists queues after Close":                                         "the backend lists no queues",
