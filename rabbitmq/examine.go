@@ -179,22 +179,25 @@ func (e examiner) blocked(ctx context.Context) (reason string, err error) {
 		return "", explain("opening a channel", err)
 	}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	confirmed, err := ch.PublishWithDeferredConfirm("", e.b.names.queue("examine-"+rand.Text()), false, false, amqp.Publishing{})
-	if err != nil {
-		return "", explain("publishing", err)
-	}
-	select {
-	case b := <-blocked:
-		return b.Reason, nil
-	case <-confirmed.Done():
-		if confirmed.Acked() {
-			return "", nil
-		}
-		if err := closeReason(closed); err != nil {
+	for range 2 { // in an alarm it may confirm the first, which has it block the connection
+		confirmed, err := ch.PublishWithDeferredConfirm("", e.b.names.queue("examine-"+rand.Text()), false, false, amqp.Publishing{})
+		if err != nil {
 			return "", explain("publishing", err)
 		}
-		return "", errors.New("the broker refused it")
-	case <-ctx.Done():
-		return "", ctx.Err()
+		select {
+		case b := <-blocked:
+			return b.Reason, nil
+		case <-confirmed.Done():
+			if confirmed.Acked() {
+				continue
+			}
+			if err := closeReason(closed); err != nil {
+				return "", explain("publishing", err)
+			}
+			return "", errors.New("the broker refused it")
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	}
+	return "", nil
 }
