@@ -273,7 +273,7 @@ func TestAckBesideARenewal(t *testing.T) {
 		s.slowReply("extend", time.Second) // the renewal
 		s.before = func(_ context.Context, op string) error {
 			if n, _ := s.calls("extend"); op == "extend" && n == 3 { // the handler's, repeated
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // virtual
 			}
 			return nil
 		}

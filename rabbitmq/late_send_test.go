@@ -21,18 +21,21 @@ func TestNothingIsSentTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := q.b.pub.channels[ordinary]
-	for len(c.slots) > 0 {
-		time.Sleep(time.Millisecond)
+	taken := func(n int) {
+		for len(c.slots) != n {
+			if sleep(ctx, time.Millisecond); ctx.Err() != nil {
+				t.Fatalf("%d slots are taken; want %d", len(c.slots), n)
+			}
+		}
 	}
+	taken(0)
 	calling, end := context.WithCancel(ctx)
 	defer end()
 	out := q.scheduled(&record{id: "late", due: time.Now()}, time.Now())
 	c.mu.Lock()
 	done := make(chan error, 1)
 	go func() { done <- c.send(calling, &publication{outgoing: &out}) }()
-	for len(c.slots) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	taken(1)
 	end()
 	c.mu.Unlock()
 	if err := <-done; !errors.Is(err, context.Canceled) || c.next != 1 {
