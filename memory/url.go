@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 func init() { backend.Register("memory", new(shared).open) }
@@ -73,6 +74,42 @@ func (b *borrowed) Open(ctx context.Context, name string, o backend.Options) (ba
 	}
 	b.handles[q] = struct{}{}
 	return q, nil
+}
+
+// The methods of an administrator are as the backend's own until the borrowed one is closed.
+
+func (b *borrowed) Examine(ctx context.Context) (admin.Examination, error) {
+	if b.isClosed() {
+		return admin.Examination{}, backend.ErrClosed
+	}
+	return b.Backend.Examine(ctx)
+}
+
+func (b *borrowed) Queues(ctx context.Context) ([]string, error) {
+	if b.isClosed() {
+		return nil, backend.ErrClosed
+	}
+	return b.Backend.Queues(ctx)
+}
+
+func (b *borrowed) Remove(ctx context.Context, queue string) error {
+	if b.isClosed() {
+		return backend.ErrClosed
+	}
+	return b.Backend.Remove(ctx, queue)
+}
+
+func (b *borrowed) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	if b.isClosed() {
+		return nil, backend.ErrClosed
+	}
+	return b.Backend.Remains(ctx, queues...)
+}
+
+func (b *borrowed) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
 }
 
 func (b *borrowed) forget(q *queue) {

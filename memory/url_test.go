@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // openURL opens the queue that a URL names.
@@ -93,6 +94,14 @@ func TestURLNamesOneStore(t *testing.T) {
 	}
 	if _, err := b.Open(t.Context(), "q", backend.Options{}); !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("Open after Close: %v", err)
+	}
+	_, queues := b.(admin.Lister).Queues(t.Context())
+	_, examined := b.(admin.Examiner).Examine(t.Context())
+	_, remains := b.(admin.Remover).Remains(t.Context(), "q")
+	for _, err := range []error{queues, examined, remains, b.(admin.Remover).Remove(t.Context(), "q")} {
+		if !errors.Is(err, backend.ErrClosed) {
+			t.Errorf("Queues, Examine, Remains or Remove after Close: %v", err)
+		}
 	}
 	mustPush(t, second, "a", 0)
 	if n, _ := other.usage(); n != 0 {
