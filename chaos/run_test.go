@@ -194,6 +194,9 @@ func (r *run) finish() *judge.History {
 	for _, w := range r.processes {
 		_ = w.drain() // it fails for a process that has ended
 	}
+	if slices.ContainsFunc(r.windows, func(w judge.Window) bool { return w.Undo > 0 }) {
+		r.resumeAll()
+	}
 	h := &judge.History{Backend: r.v.name, Seed: r.env.Seed, Traits: r.env.Traits, Windows: r.windows}
 	if r.v.repeats {
 		h.RepeatAfter = int64(ReadTimeout)
@@ -265,6 +268,20 @@ func (r *run) stayCalm() {
 			_, _ = Audit(r.t.Context(), r.env, q) // it is recorded
 		}
 		time.Sleep(100 * time.Millisecond) // between two counts
+	}
+}
+
+// resumeAll ends a pause whose end a fault has undone.
+func (r *run) resumeAll() {
+	r.t.Helper()
+	q := r.openAdmin(queueName)
+	if q == nil {
+		return
+	}
+	defer func() { _ = q.Close() }()
+	c := &client{Env: r.env, q: q, rng: rngOf(r.env.Seed, "resume")}
+	if c.Traits.Supports(backend.Pausing) {
+		c.resumeAll(r.t.Context())
 	}
 }
 
