@@ -35,7 +35,7 @@ func (b *asynqBackend) Traits() backend.Traits {
 		Name: "asynq", Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows, backend.Transactions,
+			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions,
 		),
 		Leases: backend.InConnection,
 	}
@@ -281,6 +281,10 @@ func (q *asynqQueue) DeleteDead(ctx context.Context, ids []string) []error {
 		}
 		return asynqAnswer(q.inspector.DeleteTask(q.name, id))
 	})
+}
+
+func (q *asynqQueue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	return trimDead(ctx, q, r)
 }
 
 // Close stops the server when no other handle is open.

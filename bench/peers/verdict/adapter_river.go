@@ -373,6 +373,10 @@ func (q *riverQueue) DeleteDead(ctx context.Context, ids []string) []error {
 	})
 }
 
+func (q *riverQueue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	return trimDead(ctx, q, r)
+}
+
 // Close stops the client when no other handle is open.
 func (q *riverQueue) Close() error {
 	return q.closeOnce(func() error { return q.backend.stations.leave(q.key) })

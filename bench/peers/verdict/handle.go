@@ -97,6 +97,27 @@ func extends(ctx context.Context, d *closer, ls []backend.Lease, extend func(bac
 	return ends, errs
 }
 
+// trimDead is TrimDead for a peer that lists dead letters by the time of their death, and deletes them one by one.
+func trimDead(ctx context.Context, q backend.Queue, r backend.Retention) (removed int, more bool, err error) {
+	var all []backend.DeadLetter
+	for cursor, again := "", true; again; again = cursor != "" {
+		var page []backend.DeadLetter
+		if page, cursor, err = q.ListDead(ctx, cursor, 100); err != nil {
+			return 0, false, err
+		}
+		all = append(all, page...)
+	}
+	for i, l := range all {
+		if r.MaxCount > 0 && i < len(all)-r.MaxCount || r.MaxAge > 0 && time.Since(l.Died) >= r.MaxAge {
+			if err := q.DeleteDead(ctx, []string{l.ID})[0]; err != nil {
+				return removed, false, err
+			}
+			removed++
+		}
+	}
+	return removed, false, nil
+}
+
 // lacks is the error of an operation that a peer does not have.
 func lacks(peer, operation string) error {
 	return &backend.UnsupportedError{Backend: peer, Op: operation}

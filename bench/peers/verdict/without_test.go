@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -14,10 +15,14 @@ import (
 
 	"github.com/beanstalkd/go-beanstalk"
 	"github.com/hibiken/asynq"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/mikestefanello/backlite"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"github.com/vgarvardt/gue/v5"
 	"github.com/vgarvardt/gue/v5/adapter"
 	"github.com/vgarvardt/gue/v5/adapter/pgxv5"
@@ -558,4 +563,72 @@ func finish(t *testing.T, jobs ...*gue.Job) {
 	for _, j := range jobs {
 		must(t, errors.Join(j.Delete(t.Context()), j.Done(t.Context())))
 	}
+}
+
+// A riverEnd is a job of river whose worker ends with an error of this text.
+type riverEnd struct {
+	Text []byte `json:"text"`
+}
+
+func (riverEnd) Kind() string { return "end" }
+
+type riverEnder struct {
+	river.WorkerDefaults[riverEnd]
+}
+
+func (*riverEnder) Work(_ context.Context, job *river.Job[riverEnd]) error {
+	return errors.New(string(job.Args.Text))
+}
+
+// TestStuckWithoutAdapterRiver has a job end with an error whose text has a NUL, between two with a plain error. River writes down the end of the
+// first job alone: the client tries again and again to write the second one's, together with all that end later.
+func TestStuckWithoutAdapterRiver(t *testing.T) {
+	testenv.Require(t, lacksPostgres())
+	t.Parallel()
+	c := runRiver(t)
+	if before := endOfRiver(t, c, "plain"); before != rivertype.JobStateRetryable {
+		t.Fatalf("before, a job whose worker fails is %s", before)
+	}
+	if got := endOfRiver(t, c, "a\x00b"); got != rivertype.JobStateRunning {
+		t.Errorf("with a NUL it is %s", got)
+	}
+	if got := endOfRiver(t, c, "plain"); got != rivertype.JobStateRunning {
+		t.Errorf("after it, a job whose worker fails is %s", got)
+	}
+}
+
+func runRiver(t *testing.T) *river.Client[pgx.Tx] {
+	t.Helper()
+	s := testenv.Postgres(t, "fsync=off")
+	migrate(t, s.URL())
+	pool, err := pgxpool.New(t.Context(), s.URL())
+	must(t, err)
+	t.Cleanup(pool.Close)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &riverEnder{})
+	c, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}, Workers: workers, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	must(t, c.Start(context.WithoutCancel(t.Context())))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		_ = c.StopAndCancel(ctx) // it cannot write down the end of a job
+	})
+	return c
+}
+
+// endOfRiver returns the state of a job that has ended with an error: the one that river has written down, or "running" when it has
+// written none in 10 s.
+func endOfRiver(t *testing.T, c *river.Client[pgx.Tx], text string) (state rivertype.JobState) {
+	t.Helper()
+	inserted, err := c.Insert(t.Context(), riverEnd{Text: []byte(text)}, nil)
+	must(t, err)
+	for end := time.Now().Add(10 * time.Second); state != rivertype.JobStateRetryable && time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // a poll
+		job, err := c.JobGet(t.Context(), inserted.Job.ID)
+		must(t, err)
+		state = job.State
+	}
+	return state
 }
