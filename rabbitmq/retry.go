@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -55,17 +56,31 @@ func (b *backoff) next() time.Duration {
 // busy machine one may take longer than refusedFor.
 const tries = 5
 
-// patiently calls do again, with pauses and for up to refusedFor, while the broker returns an
-// internal error. A broker without enough processor time returns one for a new quorum queue whose
-// members do not find one another in time ("cluster_not_formed"). It closes the connection then.
+// awayFor bounds how long the node of a queue may be away before that error is returned.
+const awayFor = 3 * time.Second
+
+// patiently calls do again, with pauses, while the broker returns an error that may pass:
+//
+//   - an internal one, for up to refusedFor. A broker without enough processor time returns one for a
+//     new quorum queue whose members do not find one another in time ("cluster_not_formed"). It
+//     closes the connection then.
+//   - that a queue's node is away, for up to awayFor. A busy broker may say so of itself, while
+//     another client declares the queue.
 func patiently(ctx context.Context, do func() error) (err error) {
 	retry, began := backoff{5 * firstPause, time.Second}, time.Now()
 	for n := 1; ; n++ {
 		err = do()
-		if !refusedWith(err, amqp.InternalError) || n >= tries && time.Since(began) >= refusedFor || !sleep(ctx, retry.next()) {
+		again := refusedWith(err, amqp.InternalError) && (n < tries || time.Since(began) < refusedFor) || nodeIsAway(err) && time.Since(began) < awayFor
+		if !again || !sleep(ctx, retry.next()) {
 			return err
 		}
 	}
+}
+
+// nodeIsAway reports whether the broker knows the queue, and does not reach the node that has it.
+func nodeIsAway(err error) bool {
+	var refusal *amqp.Error
+	return errors.As(err, &refusal) && refusal.Code == amqp.NotFound && strings.Contains(refusal.Reason, "down or inaccessible")
 }
 
 // sleep waits, and returns false if the context ends before.

@@ -253,6 +253,39 @@ func TestQueueThatDoesNotForm(t *testing.T) {
 	}
 }
 
+// hideQueue has the broker say that a queue's node is away, as a busy one may do of itself while
+// another client declares the queue: the queue is known as one that survives a restart, and not as
+// one that runs, until there is a queue "seen".
+const hideQueue = `
+	Queue = rabbit_misc:r(<<"%[1]s">>, queue, <<"%[2]s">>), Seen = rabbit_misc:r(<<"%[1]s">>, queue, <<"seen">>),
+	[Record] = mnesia:dirty_read(rabbit_queue, Queue), mnesia:dirty_delete(rabbit_queue, Queue),
+	Await = fun Again() -> case mnesia:dirty_read(rabbit_queue, Seen) of [_] -> ok; _ -> timer:sleep(1), Again() end end,
+	spawn(fun() -> Await(), mnesia:dirty_write(rabbit_queue, Record) end).`
+
+func TestQueueWhoseNodeIsAwayForAMoment(t *testing.T) {
+	t.Parallel()
+	for _, hidden := range []string{"delayq.v1.w2.5", "delayq.v1.q.orders"} {
+		t.Run(hidden, func(t *testing.T) {
+			t.Parallel()
+			server, name := sharedVhost(t)
+			ctx, url := deadline(t, patience), server.VhostURL(name)
+			first, err := newBackend(t, url).Open(ctx, "orders", quiet())
+			must(t, err)
+			server.Ctl("eval", fmt.Sprintf(hideQueue, name, hidden))
+			_, err = channel(t, url).QueueDeclarePassive(hidden, true, false, false, false, nil)
+			if err == nil || !strings.Contains(err.Error(), "down or inaccessible") {
+				t.Fatalf("the hidden queue: %v", err)
+			}
+			seen := channel(t, url)
+			time.AfterFunc(500*time.Millisecond, func() { _, _ = seen.QueueDeclare("seen", true, false, false, false, nil) }) // not before Open's first try
+			q, err := newBackend(t, url).Open(ctx, "orders", quiet())
+			must(t, err)
+			must(t, first.Schedule(ctx, message("m", 0))...)
+			ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
+		})
+	}
+}
+
 // TestOtherTopology opens a queue where an exchange of a level exists with another type.
 func TestOtherTopology(t *testing.T) {
 	t.Parallel()
