@@ -11,11 +11,8 @@ local out = {NOW_US, -1}
 -- they take.
 local ROOM = 256 * 1024
 
--- The first try may be so many ms older than AGE says: this one has had to connect first.
-local CONNECTING = 5000
-
 local function claimed_before()
-  local since = math.floor(till - AGE / 1000) - CONNECTING
+  local since = math.floor(till - AGE / 1000) - 1
   local mine = {}
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
     local v = redis.call('HGET', HELD, key)

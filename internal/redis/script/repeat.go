@@ -54,12 +54,12 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any)
 	}
 }
 
-// first returns the age of the first try, for a try that may be a second execution.
-func (a attempts) first() age {
+// first returns when the first try began, for a try that may be a second execution.
+func (a attempts) first() time.Time {
 	if a.again {
-		return age{since: a.began}
+		return a.began
 	}
-	return age{}
+	return time.Time{}
 }
 
 const (

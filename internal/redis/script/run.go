@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,32 +49,20 @@ func NewOnce(ctx context.Context, args ...any) Once { return Once{redis.NewCmd(c
 // NoRetry tells the client library not to repeat the command.
 func (Once) NoRetry() bool { return true }
 
-// onTheWay bounds how long a repeated script takes to reach the server.
-const onTheWay = time.Second
+// clockSkew is by how much the clock of a master may be ahead of that of its replica, which replaces
+// it between two tries.
+const clockSkew = time.Second
 
-// An age is how long ago a script's first try may have been sent. The client library reads it when
-// it writes the command, which may have waited long for a connection.
-type age struct{ since time.Time }
-
-// argument is 0 for a first try.
-func (a age) argument() any {
-	if a.since.IsZero() {
-		return 0
-	}
-	return a
-}
-
-// MarshalBinary writes microseconds.
-func (a age) MarshalBinary() ([]byte, error) {
-	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
-}
-
-// runOnce runs a script whose first try was sent age ago. It returns when ctx ends.
-func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+// runOnce runs a script whose first try began then, or for the first time. It returns when ctx ends.
+func (r *Runner) runOnce(ctx context.Context, sc *Script, first time.Time, args []any) (any, error) {
 	return call.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
 }
 
-func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+func (r *Runner) send(ctx context.Context, sc *Script, began time.Time, args []any) (any, error) {
+	first, err := r.onItsClock(ctx, began)
+	if err != nil {
+		return nil, err
+	}
 	reply, err := r.eval(ctx, "evalsha", sc.sha, first, args)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err
@@ -90,18 +77,52 @@ func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (a
 	return r.eval(ctx, "eval", sc.text, first, args) // it was forgotten in between
 }
 
+// timeOnce is TIME, which the client library does not repeat: the script's tries are counted.
+type timeOnce struct{ *redis.TimeCmd }
+
+// NoRetry is as in Once.
+func (timeOnce) NoRetry() bool { return true }
+
+// onItsClock returns a time of this process as one of the server's clock in microseconds, which is
+// not later; 0 for no time. A repeated script may take long to reach a server that has just lost a
+// reply, so that it cannot be told how long ago the first try was.
+func (r *Runner) onItsClock(ctx context.Context, t time.Time) (int64, error) {
+	if t.IsZero() {
+		return 0, nil
+	}
+	var now time.Time
+	if r.Clock != nil {
+		now = r.Clock.Now()
+	} else {
+		server, err := r.server(ctx)
+		if err != nil {
+			return 0, err
+		}
+		cmd := timeOnce{redis.NewTimeCmd(ctx, "time")}
+		if err := server.Process(ctx, cmd); err != nil {
+			return 0, fmt.Errorf("asking for the server's time: %w", err)
+		}
+		now = cmd.Val()
+	}
+	return now.Add(-time.Since(t) - clockSkew).UnixMicro(), nil
+}
+
 // load loads a script on the server that has the keys. A Cluster's client would load it on every
 // node, and wait for those that do not reply.
 func (r *Runner) load(ctx context.Context, sc *Script) error {
-	c, ok := r.Client.(*redis.ClusterClient)
-	if !ok {
-		return r.Client.ScriptLoad(ctx, sc.text).Err()
-	}
-	master, err := c.MasterForKey(ctx, r.Keys[0])
+	server, err := r.server(ctx)
 	if err != nil {
 		return err
 	}
-	return master.ScriptLoad(ctx, sc.text).Err()
+	return server.ScriptLoad(ctx, sc.text).Err()
+}
+
+// server returns a client of the server that has the keys.
+func (r *Runner) server(ctx context.Context) (redis.UniversalClient, error) {
+	if c, ok := r.Client.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, r.Keys[0])
+	}
+	return r.Client, nil
 }
 
 // notLoaded is the error of a script that the server does not have, and so has not executed.
@@ -110,13 +131,13 @@ type notLoaded struct{ err error }
 func (e *notLoaded) Error() string { return "loading: " + e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-func (r *Runner) eval(ctx context.Context, command, sc string, first age, args []any) (any, error) {
+func (r *Runner) eval(ctx context.Context, command, sc string, first int64, args []any) (any, error) {
 	all := make([]any, 0, 3+len(r.Keys)+2+len(r.Args)+len(args))
 	all = append(all, command, sc, len(r.Keys))
 	for _, k := range r.Keys {
 		all = append(all, k)
 	}
-	all = append(all, r.now(), first.argument())
+	all = append(all, r.now(), first)
 	cmd := NewOnce(ctx, append(append(all, r.Args...), args...)...)
 	cmd.SetFirstKeyPos(3)
 	if r.Confirm.wanted() {
@@ -137,7 +158,7 @@ func (r *Runner) now() any {
 // Read runs a script that changes nothing. It tries up to three times, and waits for no server.
 func (r *Runner) Read(ctx context.Context, sc *Script, args ...any) (any, error) {
 	for a := (attempts{made: 1}); ; a.made++ {
-		reply, err := r.runOnce(ctx, sc, age{}, args)
+		reply, err := r.runOnce(ctx, sc, time.Time{}, args)
 		if err == nil {
 			return reply, nil
 		}

@@ -56,7 +56,7 @@ func TestNumbersAfterARollback(t *testing.T) {
 		setNote(ctx, t, client, rolledBack)
 		redistest.Must(t, openAll(2).Reshard(ctx, t.Name(), 8))
 		redistest.Wants(t, q.Cancel(ctx, []string{"unknown"}), backend.ErrNotFound)
-		if got := note(ctx, t, client); got != "2,4,8" {
+		if got := note(ctx, t, client); got != "2,4,8" && got != "4,8" { // the two are empty, and go after a while
 			t.Errorf("the note is %q", got)
 		}
 		b := openAll(2)

@@ -9,6 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/store"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 func (b *bench) pushUnique(id string, window time.Duration) []error {
@@ -57,6 +58,18 @@ func TestWindowsThatEndedAreDropped(t *testing.T) {
 			t.Errorf("%d windows after push %d, want %d", n, i+1, want)
 		}
 	}
+}
+
+// A repeated push may take long to reach a server that has just lost a reply. It knows all the same
+// what its first try did.
+func TestRepeatedPushIsLongOnItsWay(t *testing.T) {
+	t.Parallel()
+	b := on(t, testenv.Redis(t, testenv.Private()))
+	lossy := b.losing(func() {
+		b.ack(b.take())
+		must(t, b.raw.Do(b.ctx, "client", "pause", 2500, "write").Err()) // of scripts too
+	})
+	b.unknown(lossy.Schedule(b.ctx, []backend.Message{{ID: "a", UniqueFor: time.Hour}}))
 }
 
 func TestPushOfATakenIDLosesItsReply(t *testing.T) {

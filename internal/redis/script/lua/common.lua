@@ -1,10 +1,6 @@
 -- Common to the scripts of all stores: the clock, repeated scripts, and due times.
 local GIVEN_NOW = ARGV[1]
 
--- How many us ago the first try may have run whose reply was lost; 0 in a first try.
-local AGE = tonumber(ARGV[2])
-local RETRY = AGE > 0
-
 -- Returns the reply of a command that was called by pcall. An error names the command, since the
 -- server names none that the user may not use. The error keeps the code that it begins with, which
 -- clients go by; before Redis 7 an error is a text.
@@ -24,6 +20,11 @@ end
 
 local NOW_US = GIVEN_NOW ~= '' and tonumber(GIVEN_NOW) or server_clock()
 local NOW = math.floor(NOW_US / 1000)
+
+-- Whether this is a try after one whose reply was lost, and how many us ago that may have run at
+-- most.
+local RETRY = ARGV[2] ~= '0'
+local AGE = RETRY and NOW_US - tonumber(ARGV[2]) or 0
 
 -- The first whole millisecond at which so many microseconds have passed. A message that is due at
 -- once is due in this one.
