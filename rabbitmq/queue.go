@@ -55,7 +55,7 @@ func (q *queue) declareOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = q.declareOn(s); refusedWith(err, amqp.NotFound) {
+	if err = q.declareOn(s); refusedWith(err, amqp.NotFound) && !nodeIsAway(err) {
 		if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
 			err = q.declareOn(s)
 		}

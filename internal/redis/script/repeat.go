@@ -96,13 +96,18 @@ func (a attempts) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// known adds the error of earlier tries to the error of a try that the context ended.
+// known adds to the error of a try that earlier ones may have been executed, and their error where
+// the context has ended.
 func (a attempts) known(ctx context.Context, err error) error {
-	if err == nil || a.made == 0 || ctx.Err() == nil && !over(ctx) {
+	ended := ctx.Err() != nil || over(ctx)
+	if err == nil || a.made == 0 || !ended && errors.Is(err, backend.ErrUnconfirmed) {
 		return err
 	}
 	if a.again && !errors.Is(err, backend.ErrOutcomeUnknown) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if !ended {
+		return err
 	}
 	return fmt.Errorf("%w; the try before: %w: %w", err, backend.ErrUnavailable, a.last)
 }

@@ -49,8 +49,8 @@ func NewOnce(ctx context.Context, args ...any) Once { return Once{redis.NewCmd(c
 // NoRetry tells the client library not to repeat the command.
 func (Once) NoRetry() bool { return true }
 
-// clockSkew is by how much the clock of a master may be ahead of that of its replica, which replaces
-// it between two tries.
+// clockSkew is by how much the clock of a replica may be ahead of that of its master, which it
+// replaces between two tries.
 const clockSkew = time.Second
 
 // runOnce runs a script whose first try began then, or for the first time. It returns when ctx ends.
@@ -119,10 +119,16 @@ func (r *Runner) load(ctx context.Context, sc *Script) error {
 
 // server returns a client of the server that has the keys.
 func (r *Runner) server(ctx context.Context) (redis.UniversalClient, error) {
-	if c, ok := r.Client.(*redis.ClusterClient); ok {
+	switch c := r.Client.(type) {
+	case interface {
+		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	}: // a Cluster's
 		return c.MasterForKey(ctx, r.Keys[0])
+	case *redis.Ring:
+		return c.GetShardClientForKey(r.Keys[0])
+	default:
+		return c, nil
 	}
-	return r.Client, nil
 }
 
 // notLoaded is the error of a script that the server does not have, and so has not executed.

@@ -127,6 +127,22 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
+// A user may lose a right between two tries. The error says that the first may have been executed.
+func TestRefusedAfterALostReply(t *testing.T) {
+	t.Parallel()
+	r := setup(t, &hook{times: 1, after: errCut})
+	const noRight = refusal("NOPERM this user has no permissions to run the 'time' command")
+	r.Client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "time" {
+			return noRight
+		}
+		return send()
+	}))
+	if _, err := r.Run(t.Context(), count); !errors.Is(err, backend.ErrOutcomeUnknown) || !errors.Is(err, noRight) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A server that is loading its data has executed nothing: the script is tried again, and is no
 // repetition.
 func TestServerNotReady(t *testing.T) {

@@ -19,7 +19,7 @@ end
 
 -- A second try may find what the first has done.
 local function ours(r)
-  return AGE > 0 and r.c >= r.s and r.c >= NOW - AGE
+  return RETRY and r.c >= r.s and r.c >= NOW - AGE
 end
 
 local S -- the stamp of all that are cancelled here
