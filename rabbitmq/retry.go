@@ -79,8 +79,7 @@ func patiently(ctx context.Context, do func() error) (err error) {
 
 // nodeIsAway reports whether the broker knows the queue, and does not reach the node that has it.
 func nodeIsAway(err error) bool {
-	var refusal *amqp.Error
-	return errors.As(err, &refusal) && refusal.Code == amqp.NotFound && strings.Contains(refusal.Reason, "down or inaccessible")
+	return refusedWith(err, amqp.NotFound) && strings.Contains(err.Error(), "down or inaccessible")
 }
 
 // sleep waits, and returns false if the context ends before.

@@ -53,7 +53,8 @@ func (Once) NoRetry() bool { return true }
 // replaces between two tries.
 const clockSkew = time.Second
 
-// runOnce runs a script whose first try began then, or for the first time. It returns when ctx ends.
+// runOnce runs a script once, and returns when ctx ends. first is when the first try began, zero in
+// the first try itself.
 func (r *Runner) runOnce(ctx context.Context, sc *Script, first time.Time, args []any) (any, error) {
 	return call.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
 }
@@ -83,8 +84,8 @@ type timeOnce struct{ *redis.TimeCmd }
 // NoRetry is as in Once.
 func (timeOnce) NoRetry() bool { return true }
 
-// onItsClock returns a time of this process as one of the server's clock in microseconds, which is
-// not later; 0 for no time. A repeated script may take long to reach a server that has just lost a
+// onItsClock returns the earliest time that the server's clock can have shown at t, in microseconds,
+// and 0 where t is zero. A repeated script may take long to reach a server that has just lost a
 // reply, so that it cannot be told how long ago the first try was.
 func (r *Runner) onItsClock(ctx context.Context, t time.Time) (int64, error) {
 	if t.IsZero() {

@@ -19,8 +19,8 @@ import (
 // before it. Its arguments begin with
 //
 //	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
-//	ARGV[2]  before when, by that clock, the first try was not sent whose reply was lost; 0 in a
-//	         first try
+//	ARGV[2]  the earliest time, by that clock, at which the first try can have been sent, whose
+//	         reply was lost; 0 in a first try
 //
 // The arguments of its [Runner] and its own follow.
 type Script struct {
