@@ -136,21 +136,27 @@ func TestDigitDeletedUnderPushes(t *testing.T) {
 				digitParts[what](t, ch)
 				ps.awaitCalls(t)
 			}
-			ps.stop()
-			for len(ps.pushed) > 0 {
-				ds, err := worker.Receive(ctx, 100, time.Minute)
-				must(t, err)
-				for _, d := range ds {
-					if !ps.pushed[d.ID] && !ps.unknown[d.ID] {
-						t.Errorf("%s comes twice, or was rejected", d.ID)
-					}
-					delete(ps.pushed, d.ID)
-					delete(ps.unknown, d.ID)
-				}
-				ack(ctx, t, worker, ds...)
-			}
-			wantOnlyUnknown(t, worker, ps.unknown)
+			ps.wantOnce(ctx, t, worker)
 		})
+	}
+}
+
+// TestDigitThatDoesNotFormAgain has the broker return an internal error, as takeProcessName says, when
+// the deleted queue of a digit is declared again for a push. Such an error closes the connection.
+// Every push succeeds, those under way through other queues too, and each message comes once.
+func TestDigitThatDoesNotFormAgain(t *testing.T) {
+	t.Parallel()
+	server, name := sharedVhost(t)
+	url := server.VhostURL(name)
+	ctx := deadline(t, patience)
+	q, worker := open(t, url), open(t, url)
+	deleteQueue(t, channel(t, url), oneDigitName)
+	server.Ctl("eval", fmt.Sprintf(takeProcessName, name, oneDigitName))
+	ps := newPushers(ctx, t, q, false)
+	ps.awaitCalls(t)
+	ps.wantOnce(ctx, t, worker)
+	if out := server.Ctl("eval", fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, oneDigitName)); !strings.Contains(out, "failed") {
+		t.Errorf("no declaration failed: %s", out)
 	}
 }
 
@@ -226,6 +232,25 @@ func (ps *pushers) awaitCalls(t *testing.T) {
 		before := ps.calls[p].Load()
 		await(t, "calls of a pusher", func() bool { return t.Failed() || ps.calls[p].Load() >= before+2 })
 	}
+}
+
+// wantOnce ends the pushes, and takes every message: each that the broker has confirmed comes once.
+func (ps *pushers) wantOnce(ctx context.Context, t *testing.T, worker backend.Queue) {
+	t.Helper()
+	ps.stop()
+	for len(ps.pushed) > 0 {
+		ds, err := worker.Receive(ctx, 100, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			if !ps.pushed[d.ID] && !ps.unknown[d.ID] {
+				t.Errorf("%s comes twice, or was rejected", d.ID)
+			}
+			delete(ps.pushed, d.ID)
+			delete(ps.unknown, d.ID)
+		}
+		ack(ctx, t, worker, ds...)
+	}
+	wantOnlyUnknown(t, worker, ps.unknown)
 }
 
 func (ps *pushers) stop() {

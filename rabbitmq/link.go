@@ -108,6 +108,23 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	return conn, nil
 }
 
+// setUpAgain repeats what each new connection begins with, on a connection of its own: an internal
+// error of the broker closes the connection, and then the outcomes of the pushes under way are unknown.
+func (l *link) setUpAgain(ctx context.Context) error {
+	if _, err := l.session(ctx); err != nil { // waits for a broker that is away
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
+	conn, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
+	return nil
+}
+
 func (l *link) useLocked(conn *connection) *session {
 	l.failure = nil
 	l.channels = int(conn.Config.ChannelMax)

@@ -137,14 +137,15 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 }
 
 // attemptRouted sends messages once. It declares missing queues again and resends their messages. A
-// part may be deleted again before the last one is declared, so it does that for up to refusedFor.
+// part may be deleted again before the last one is declared, so it does that for up to refusedFor, and
+// a few times at least: on a busy machine, one may take longer.
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	since, retry := began, backoff{firstPause, time.Second}
 	p.attempt(ctx, ms)
-	for tries := 0; ; tries++ {
+	for n := 0; ; n++ {
 		unrouted := failedWith(ms, errUnrouted)
-		if len(unrouted) == 0 || tries > 0 && (time.Since(began) > refusedFor || !sleep(ctx, retry.next())) {
+		if len(unrouted) == 0 || n >= tries && time.Since(began) > refusedFor || n > 0 && !sleep(ctx, retry.next()) {
 			return
 		}
 		if err := p.redeclareFor(ctx, since, unrouted); err != nil {
@@ -187,7 +188,8 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 		}
 	}
 	if shared {
-		if err := p.redeclareShared(ctx, since, "a queue of a level"); err != nil {
+		err := patiently(ctx, func() error { return p.redeclareShared(ctx, since, "a queue of a level") })
+		if err != nil {
 			return err
 		}
 	}
@@ -215,13 +217,9 @@ func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone s
 	if p.declared.After(since) {
 		return nil
 	}
-	s, err := p.link.session(ctx)
-	if err != nil {
-		return err
-	}
 	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
 	began := time.Now() // a part may be deleted again before the last one is declared
-	if err := p.link.setup(s.conn.Connection); err != nil {
+	if err := p.link.setUpAgain(ctx); err != nil {
 		return err
 	}
 	p.declared = began
