@@ -131,7 +131,7 @@ func TestPushesBehindAChannelLeave(t *testing.T) {
 }
 
 // TestCloseDuringAnAlarm closes a backend whose checker has to declare a deleted exchange again on a
-// connection that an alarm blocks.
+// connection that an alarm blocks, since the broker accepts no other.
 func TestCloseDuringAnAlarm(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -141,6 +141,7 @@ func TestCloseDuringAnAlarm(t *testing.T) {
 	q, err := b.Open(ctx, "q", backend.Options{Logger: log.logger()})
 	must(t, err)
 	ch := channel(t, server.URL())
+	server.Ctl("set_vhost_limits", `{"max-connections":3}`)
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
 	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)

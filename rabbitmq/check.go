@@ -68,7 +68,7 @@ func (c *checker) close() {
 	c.stop()
 	c.begin.Do(func() {}) // it can no longer begin
 	c.b.subs.stop()
-	c.b.pub.link.stop() // a broker in an alarm does not reply to a declaration there
+	c.b.pub.link.stop() // there may be a declaration there, to which a broker in an alarm does not reply
 	c.over.Wait()
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -15,11 +16,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A dialer connects to one of several nodes. It is not safe for concurrent use.
+// A dialer connects to one of several nodes. It is safe for concurrent use.
 type dialer struct {
 	urls []string
 	tls  *tls.Config
-	at   int // the node that accepted the last connection
+	at   atomic.Int64 // the node that accepted the last connection
 }
 
 func newDialer(o options) *dialer {
@@ -42,12 +43,14 @@ func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
 		within = nodeTimeout
 	}
 	var errs []error
-	for range d.urls {
-		if conn, err = connect(ctx, d.urls[d.at], d.tls, within); err == nil {
+	first := int(d.at.Load())
+	for i := range d.urls {
+		at := (first + i) % len(d.urls)
+		if conn, err = connect(ctx, d.urls[at], d.tls, within); err == nil {
+			d.at.Store(int64(at))
 			return conn, nil
 		}
 		errs = append(errs, err)
-		d.at = (d.at + 1) % len(d.urls)
 	}
 	return nil, errors.Join(errs...)
 }

@@ -141,6 +141,27 @@ func TestDigitDeletedUnderPushes(t *testing.T) {
 	}
 }
 
+// TestDigitDeletedAtTheLimit deletes parts where the broker accepts no further connection to declare
+// them again.
+func TestDigitDeletedAtTheLimit(t *testing.T) {
+	t.Parallel()
+	server, name := sharedVhost(t)
+	url := server.VhostURL(name)
+	ctx := deadline(t, patience)
+	q, ch := open(t, url), channel(t, url)
+	server.Ctl("set_vhost_limits", "-p", name, `{"max-connections":3}`)
+	if _, err := amqp.Dial(url); err == nil {
+		t.Fatal("the broker accepts a fourth connection")
+	}
+	for what, remove := range digitParts {
+		remove(t, ch)
+		if err := q.Schedule(ctx, message(what, oneDigit))[0]; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	drain(ctx, t, q, len(digitParts))
+}
+
 // TestDigitThatDoesNotFormAgain has the broker return an internal error, as takeProcessName says, when
 // the deleted queue of a digit is declared again for a push. Such an error closes the connection.
 // Every push succeeds, those under way through other queues too, and each message comes once.

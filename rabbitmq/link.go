@@ -99,30 +99,46 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
-	defer stop()
-	if err := l.setup(conn.Connection); err != nil {
+	if err := l.setUp(ctx, conn); err != nil {
 		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
-		return nil, errors.Join(ctx.Err(), err)
+		return nil, err
 	}
 	return conn, nil
 }
 
-// setUpAgain repeats what each new connection begins with, on a connection of its own: an internal
-// error of the broker closes the connection, and then the outcomes of the pushes under way are unknown.
+// setUp declares the topology on a new connection, which ends with the context.
+func (l *link) setUp(ctx context.Context, conn *connection) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
+	defer stop()
+	if err := l.setup(conn.Connection); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return nil
+}
+
+// setUpAgain declares the topology on a connection of its own: an internal error of the broker closes
+// a connection, and then the outcomes of the pushes under way on it are unknown. It takes the link's
+// connection if the broker accepts no other.
 func (l *link) setUpAgain(ctx context.Context) error {
-	if _, err := l.session(ctx); err != nil { // waits for a broker that is away
+	s, err := l.session(ctx) // waits for a broker that is away
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
-	conn, err := l.connect(ctx)
-	if err != nil {
-		return err
+	conn, err := l.dial(ctx)
+	switch {
+	case err == nil:
+		err = l.setUp(ctx, conn)
+		go func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
+	case ctx.Err() == nil:
+		err = l.setup(s.conn.Connection)
 	}
-	_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
-	return nil
+	if l.life.Err() != nil {
+		return backend.ErrClosed
+	}
+	return err
 }
 
 func (l *link) useLocked(conn *connection) *session {

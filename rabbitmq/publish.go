@@ -73,6 +73,7 @@ type publisher struct {
 
 	declaring chan struct{} // has an item while the topology is declared again
 	declared  time.Time     // when that was last begun
+	failure   error         // of that declaration
 }
 
 // publish sends messages and waits for the broker's confirmations. It retries as long as the
@@ -113,7 +114,6 @@ const refusedFor = 10 * time.Second
 // publishRetrying publishes messages, and refused ones again with pauses. Refused messages that a
 // handle requeues go to undeliverable.
 func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
-	began := time.Now()
 	p.attemptRouted(ctx, ms)
 	var diverted []*publication
 	for _, m := range failedWith(ms, errRefused) {
@@ -124,7 +124,8 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 		}
 	}
 	p.attempt(ctx, diverted)
-	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
+	began, retry := time.Now(), backoff{firstPause, time.Second}
+	for n := 0; n < tries || time.Since(began) < refusedFor; n++ {
 		refused := failedWith(ms, errRefused)
 		if len(refused) == 0 || !sleep(ctx, retry.next()) {
 			break
@@ -138,7 +139,7 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 
 // attemptRouted sends messages once. It declares missing queues again and resends their messages. A
 // part may be deleted again before the last one is declared, so it does that for up to refusedFor, and
-// a few times at least: on a busy machine, one may take longer.
+// a few times at least: on a busy machine one declaration may take longer.
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	since, retry := began, backoff{firstPause, time.Second}
@@ -148,16 +149,17 @@ func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 		if len(unrouted) == 0 || n >= tries && time.Since(began) > refusedFor || n > 0 && !sleep(ctx, retry.next()) {
 			return
 		}
-		if err := p.redeclareFor(ctx, since, unrouted); err != nil {
+		err := p.redeclareFor(ctx, since, unrouted)
+		since = time.Now()
+		if err != nil {
 			for _, m := range unrouted {
 				m.err = fmt.Errorf("%w; declaring its queue again: %w", errUnrouted, err)
 			}
-			if !refusedWith(err, amqp.NotFound) {
+			if !refusedWith(err, amqp.NotFound) || nodeIsAway(err) {
 				return
 			}
 			continue
 		}
-		since = time.Now()
 		p.attempt(ctx, unrouted)
 	}
 }
@@ -188,8 +190,7 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 		}
 	}
 	if shared {
-		err := patiently(ctx, func() error { return p.redeclareShared(ctx, since, "a queue of a level") })
-		if err != nil {
+		if err := p.redeclareShared(ctx, since, "a queue of a level"); err != nil {
 			return err
 		}
 	}
@@ -205,8 +206,8 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 	return nil
 }
 
-// redeclareShared declares the shared topology again, because a part of it is gone. It does nothing
-// if that was begun and done since.
+// redeclareShared declares the shared topology again, because a part of it is gone. If that was begun
+// and done since, it returns the result.
 func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
 	select {
 	case p.declaring <- struct{}{}:
@@ -215,15 +216,15 @@ func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone s
 		return ctx.Err()
 	}
 	if p.declared.After(since) {
-		return nil
+		return p.failure
 	}
 	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
 	began := time.Now() // a part may be deleted again before the last one is declared
-	if err := p.link.setUpAgain(ctx); err != nil {
-		return err
+	err := patiently(ctx, func() error { return p.link.setUpAgain(ctx) })
+	if ctx.Err() == nil {
+		p.declared, p.failure = began, err
 	}
-	p.declared = began
-	return nil
+	return err
 }
 
 // attempt sends messages once and waits for their outcomes.

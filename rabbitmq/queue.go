@@ -44,23 +44,26 @@ func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
 // declares that again.
 func (q *queue) declare(ctx context.Context) error {
 	_, err := within(ctx, func() (struct{}, error) {
-		return struct{}{}, patiently(ctx, func() error { return q.declareOnce(ctx) })
+		began := time.Now()
+		err := q.declareOnce(ctx)
+		if refusedWith(err, amqp.NotFound) && !nodeIsAway(err) {
+			if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
+				err = q.declareOnce(ctx)
+			}
+		}
+		return struct{}{}, err
 	})
 	return err
 }
 
 func (q *queue) declareOnce(ctx context.Context) error {
-	began := time.Now()
-	s, err := q.sub.session(ctx)
-	if err != nil {
-		return err
-	}
-	if err = q.declareOn(s); refusedWith(err, amqp.NotFound) && !nodeIsAway(err) {
-		if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
-			err = q.declareOn(s)
+	return patiently(ctx, func() error {
+		s, err := q.sub.session(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	return err
+		return q.declareOn(s)
+	})
 }
 
 func (q *queue) declareOn(s *session) error {

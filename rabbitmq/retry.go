@@ -52,8 +52,8 @@ func (b *backoff) next() time.Duration {
 	return half + rand.N(half)
 }
 
-// tries is how often a call is made at least before an internal error of the broker is returned: on a
-// busy machine one may take longer than refusedFor.
+// tries is how often a call is made at least before an error that may pass is returned: on a busy
+// machine one call may take longer than refusedFor.
 const tries = 5
 
 // awayFor bounds how long the node of a queue may be away before that error is returned.
