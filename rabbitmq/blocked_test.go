@@ -148,7 +148,7 @@ func TestCloseDuringAnAlarm(t *testing.T) {
 	defer cancel()
 	wantError(t, q.Schedule(short, message("to have the broker report the alarm", 0))[0], "the broker takes no messages")
 	must(t, ch.ExchangeDelete("delayq.v1.deliver", false, false))
-	await(t, "the checker to declare it", func() bool { return strings.Contains(log.String(), "declaring all of it again") })
+	await(t, "the checker to declare it", func() bool { return strings.Contains(log.String(), "taking the open one") })
 	closed := make(chan error, 1)
 	go func() { closed <- b.Close() }()
 	select {

@@ -133,6 +133,7 @@ func (l *link) setUpAgain(ctx context.Context) error {
 		err = l.setUp(ctx, conn)
 		go func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
 	case ctx.Err() == nil:
+		l.log.Warn("delayq: there is no further connection to declare on; taking the open one", "for", l.purpose, "err", err)
 		err = l.setup(s.conn.Connection)
 	}
 	if l.life.Err() != nil {
