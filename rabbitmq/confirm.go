@@ -245,10 +245,12 @@ func (c *confirmChannel) lost(m *publication) error {
 	switch {
 	case limit > 0 && len(m.Body) > limit: // the broker stores no such message
 		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(m.Body))), fmt.Sprintf("up to %d bytes, the broker's max_message_size", limit))
-	case c.reason != nil && (c.reason.Code == amqp.PreconditionFailed || c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound):
-		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
-	default:
+	case c.reason == nil:
 		return errUnknown
+	case c.reason.Code == amqp.PreconditionFailed || c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound:
+		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
+	default: // of the connection
+		return fmt.Errorf("%w: %w", errUnknown, c.reason)
 	}
 }
 
