@@ -166,7 +166,7 @@ func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
 	b := newBackend(t, vhost(t))
 	ctx := deadline(t, patience)
-	q, err := delayq.New(ctx, "same-id", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	q, err := newQueue(t, b, "same-id")
 	must(t, err)
 	for first := 0; first < n; first += n / 6 {
 		ms := make([]delayq.Message, n/6)

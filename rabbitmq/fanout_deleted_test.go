@@ -75,8 +75,7 @@ func TestDigitDeletedAgain(t *testing.T) {
 	ctx := deadline(t, patience)
 	b, ch := newBackend(t, url, rabbitmq.Grain(grain)), channel(t, url)
 	var log logBuffer
-	q, err := b.Open(ctx, queueOf(t), backend.Options{Logger: log.logger()})
-	must(t, err)
+	q := openLogging(t, b, queueOf(t), &log)
 	unbind := func() { must(t, ch.QueueUnbind(digit, "", digit, nil)) }
 	for what, remove := range map[string]func(){
 		"the binding":                       unbind,

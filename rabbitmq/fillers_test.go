@@ -64,8 +64,7 @@ func fillersMeetPolicy(t *testing.T, definition string) {
 	b := newBackend(t, server.VhostURL(vhost))
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
 	log := new(logBuffer)
-	worker, err := b.Open(ctx, name, backend.Options{Logger: log.logger()})
-	must(t, err)
+	worker := openLogging(t, b, name, log)
 	policy(server, vhost, `^delayq\.v1\.q\.`, definition)
 	var others []backend.Queue
 	for range handles {

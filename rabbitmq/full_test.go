@@ -3,7 +3,6 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
 	b := newBackend(t, server.VhostURL(vhost))
-	q, err := delayq.New(ctx, "full", delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := newQueue(t, b, "full")
 	must(t, err)
 	_, err = q.PushBatch(ctx, make([]delayq.Message, n))
 	must(t, err)

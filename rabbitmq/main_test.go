@@ -14,6 +14,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
@@ -134,8 +135,29 @@ func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
 
 func tryOpen(t *testing.T, b *rabbitmq.Backend, name string) (backend.Queue, error) {
 	t.Helper()
+	return tryOpenWith(t, b, name, quiet())
+}
+
+func tryOpenWith(t *testing.T, b *rabbitmq.Backend, name string, o backend.Options) (backend.Queue, error) {
+	t.Helper()
 	ctx := deadline(t, patience)
-	return testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, quiet()) })
+	return testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, o) })
+}
+
+// openLogging opens a queue that logs to log.
+func openLogging(t *testing.T, b *rabbitmq.Backend, name string, log *logBuffer) backend.Queue {
+	t.Helper()
+	q, err := tryOpenWith(t, b, name, backend.Options{Logger: log.logger()})
+	must(t, err)
+	return q
+}
+
+// newQueue returns a queue for programs, which logs nothing.
+func newQueue(t *testing.T, b *rabbitmq.Backend, name string, opts ...delayq.Option) (delayq.Queue, error) {
+	t.Helper()
+	ctx := deadline(t, patience)
+	opts = append(opts, delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	return testenv.RetryOnBusyRabbit(ctx, func() (delayq.Queue, error) { return delayq.New(ctx, name, opts...) })
 }
 
 func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }

@@ -55,9 +55,7 @@ func TestQueueRefuses(t *testing.T) {
 	b := newBackend(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	var refused atomic.Int64
-	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) {
-		return b.Open(ctx, "full", backend.Options{Logger: log.logger(), Refused: func() { refused.Add(1) }})
-	})
+	q, err := tryOpenWith(t, b, "full", backend.Options{Logger: log.logger(), Refused: func() { refused.Add(1) }})
 	must(t, err)
 	if !strings.Contains(log.String(), "180 s late") {
 		t.Errorf("Open does not say how late messages come after a crash: %s", log)
@@ -87,7 +85,7 @@ func testRefusedDelayedMessages(ctx context.Context, t *testing.T, server *teste
 	b := newBackend(t, url, rabbitmq.Management(at))
 	log, refused := new(logBuffer), make(chan string, 2)
 	for _, name := range []string{"full", "empty"} {
-		_, err := b.Open(ctx, name, backend.Options{Logger: log.logger(), Refused: func() { refused <- name }})
+		_, err := tryOpenWith(t, b, name, backend.Options{Logger: log.logger(), Refused: func() { refused <- name }})
 		must(t, err)
 	}
 	select {

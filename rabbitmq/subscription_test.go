@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +33,7 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
 	b := newBackend(t, url)
-	q, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := newQueue(t, b, queueOf(t))
 	must(t, err)
 	await(t, "the end of other subscriptions", func() bool { return subscriptions(t, ch) == 0 })
 	ctx, cancel := context.WithCancel(t.Context())

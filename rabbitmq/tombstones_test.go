@@ -429,7 +429,7 @@ func TestCancellingIsAFeature(t *testing.T) {
 		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, delayq.Rescheduling, delayq.ErrUnsupported},
 	} {
 		b := rabbitmq.New(url, c.opts...)
-		_, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.Require(c.feature))
+		_, err := newQueue(t, b, queueOf(t), delayq.Require(c.feature))
 		if !errors.Is(err, c.want) {
 			t.Errorf("requiring %v with %s: %v, want %v", c.feature, c.what, err, c.want)
 		}
@@ -442,7 +442,7 @@ func TestDelaysThatOutliveCancels(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	b := newBackend(t, shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
-	q, err := delayq.New(ctx, queueOf(t), delayq.WithBackend(b))
+	q, err := newQueue(t, b, queueOf(t))
 	must(t, err)
 	_, far := q.Push(ctx, nil, delayq.After(time.Hour+1))
 	_, farther := q.Push(ctx, nil, delayq.At(time.Now().Add(2*time.Hour)))
