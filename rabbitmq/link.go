@@ -100,41 +100,46 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 		return nil, errors.Join(ctx.Err(), err)
 	}
 	if err := l.setUp(ctx, conn); err != nil {
-		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
 		return nil, err
 	}
 	return conn, nil
 }
 
-// setUp declares the topology on a new connection, which ends with the context.
+// setUp declares the topology on a new connection, which ends if that fails.
 func (l *link) setUp(ctx context.Context, conn *connection) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
 	defer stop()
 	if err := l.setup(conn.Connection); err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
 		return errors.Join(ctx.Err(), err)
 	}
 	return nil
 }
 
 // setUpAgain declares the topology on a connection of its own: an internal error of the broker closes
-// a connection, and then the outcomes of the pushes under way on it are unknown. It takes the link's
-// connection if the broker accepts no other.
+// a connection, and then the outcomes of the pushes under way on it are unknown. If no other can be
+// made, it takes the link's.
 func (l *link) setUpAgain(ctx context.Context) error {
-	s, err := l.session(ctx) // waits for a broker that is away
-	if err != nil {
+	if _, err := l.session(ctx); err != nil { // waits for a broker that is away
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
-	conn, err := l.dial(ctx)
+	dialing, dialed := context.WithTimeout(ctx, nodeTimeout)
+	conn, err := l.dial(dialing)
+	dialed()
 	switch {
 	case err == nil:
-		err = l.setUp(ctx, conn)
-		go func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
+		if err = l.setUp(ctx, conn); err == nil {
+			go func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
+		}
 	case ctx.Err() == nil:
 		l.log.Warn("delayq: there is no further connection to declare on; taking the open one", "for", l.purpose, "err", err)
-		err = l.setup(s.conn.Connection)
+		var s *session
+		if s, err = l.session(ctx); err == nil {
+			err = l.setup(s.conn.Connection)
+		}
 	}
 	if l.life.Err() != nil {
 		return backend.ErrClosed

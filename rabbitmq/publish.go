@@ -72,8 +72,9 @@ type publisher struct {
 	channels [purposes]*confirmChannel
 
 	declaring chan struct{} // has an item while the topology is declared again
-	declared  time.Time     // when that was last begun
-	failure   error         // of that declaration
+	declared  time.Time     // when that was last begun, and done
+	failed    time.Time     // when it last failed for good
+	failure   error
 }
 
 // publish sends messages and waits for the broker's confirmations. It retries as long as the
@@ -107,8 +108,9 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 	return errs
 }
 
-// refusedFor bounds how long a refused or unrouted message is published again. A quorum queue
-// without a leader takes none, and gets a leader within seconds if it can.
+// refusedFor is how long a refused or unrouted message is published again, and longer where that
+// takes fewer than tries. A quorum queue without a leader takes none, and gets a leader within seconds
+// if it can.
 const refusedFor = 10 * time.Second
 
 // publishRetrying publishes messages, and refused ones again with pauses. Refused messages that a
@@ -206,23 +208,30 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 	return nil
 }
 
-// redeclareShared declares the shared topology again, because a part of it is gone. If that was begun
-// and done since, it returns the result.
+// redeclareShared declares the shared topology again, because a part of it is gone. It does nothing
+// if that was begun and done since. If it waits for a declaration that fails, it makes no other.
 func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
+	asked := time.Now()
 	select {
 	case p.declaring <- struct{}{}:
 		defer func() { <-p.declaring }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if p.declared.After(since) {
+	switch {
+	case p.declared.After(since):
+		return nil
+	case p.failed.After(asked):
 		return p.failure
 	}
 	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
 	began := time.Now() // a part may be deleted again before the last one is declared
 	err := patiently(ctx, func() error { return p.link.setUpAgain(ctx) })
-	if ctx.Err() == nil {
-		p.declared, p.failure = began, err
+	switch {
+	case err == nil:
+		p.declared = began
+	case refusedWith(err, amqp.InternalError) && ctx.Err() == nil:
+		p.failed, p.failure = time.Now(), err
 	}
 	return err
 }

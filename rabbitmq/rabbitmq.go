@@ -37,7 +37,7 @@ var _ backend.Backend = (*Backend)(nil)
 // two connections, one to publish and one to consume. The first Open makes them, and they are made
 // again whenever they break. A connection to consume takes half as many queues as the broker's
 // channel_max allows channels, 1,023 by default. For more queues the backend makes further
-// connections, and one more for a moment when a part of the topology was deleted.
+// connections. To declare a deleted part of the topology again, it makes one more for a moment.
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: names{o.namespace + "." + version}, chunk: math.MaxUint16}

@@ -70,8 +70,14 @@ func patiently(ctx context.Context, do func() error) (err error) {
 	retry, began := backoff{5 * firstPause, time.Second}, time.Now()
 	for n := 1; ; n++ {
 		err = do()
-		again := refusedWith(err, amqp.InternalError) && (n < tries || time.Since(began) < refusedFor) || nodeIsAway(err) && time.Since(began) < awayFor
-		if !again || !sleep(ctx, retry.next()) {
+		most := refusedFor
+		switch {
+		case nodeIsAway(err):
+			most = awayFor
+		case !refusedWith(err, amqp.InternalError):
+			return err
+		}
+		if n >= tries && time.Since(began) > most || !sleep(ctx, retry.next()) {
 			return err
 		}
 	}
