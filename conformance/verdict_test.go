@@ -33,6 +33,19 @@ func wantOutcome(t *testing.T, h conformance.Harness, check string, want conform
 	}
 }
 
+// wantBrokenInRealTime wants a check to see messages come early. One that receives after the due time,
+// as on a busy machine, cannot see that, and is given longer ticks.
+func wantBrokenInRealTime(t *testing.T, h conformance.Harness, check string) {
+	t.Helper()
+	for range 2 {
+		if got, _ := outcome(t.Context(), t, h, check); got == conformance.Broken {
+			return
+		}
+		h.Tick *= 4
+	}
+	wantOutcome(t, h, check, conformance.Broken)
+}
+
 func fault(t *testing.T, name string) broken.Fault {
 	t.Helper()
 	for _, f := range broken.Faults() {
@@ -146,7 +159,7 @@ func TestSkew(t *testing.T) {
 	h := conformance.Harness{Tick: 300 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
 		return fast{memory.New(), by}, nil, nil
 	}}
-	wantOutcome(t, h, "due-at", conformance.Broken)
+	wantBrokenInRealTime(t, h, "due-at")
 	h.Skew = by
 	wantOutcome(t, h, "due-at", conformance.Kept)
 	early := judging(fault(t, "hands out 1 ms early"))
@@ -161,7 +174,7 @@ func TestEarlyInRealTime(t *testing.T) {
 		return hasty{memory.New()}, nil, nil
 	}}
 	for _, check := range []string{"never-early", "never-early-under-load", "nack-delay"} {
-		wantOutcome(t, h, check, conformance.Broken)
+		wantBrokenInRealTime(t, h, check)
 	}
 }
 
