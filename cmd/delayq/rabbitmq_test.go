@@ -3,20 +3,29 @@ package main
 import (
 	"cmp"
 	"crypto/rand"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// rabbitURL names a queue of its own on a broker that all tests share.
+// rabbitURL names a queue of its own on a broker that all tests share. Another queue was opened there
+// before: a broker that has just started on a busy machine may take longer to reply than a command waits.
 func rabbitURL(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(testenv.SharedRabbitMQ(t).URL())
 	mustDo(t, err)
 	vhost := cmp.Or(strings.TrimPrefix(u.EscapedPath(), "/"), "%2F")
-	return "rabbitmq://" + u.User.String() + "@" + u.Host + "/" + vhost + "/" + rand.Text()
+	broker := "rabbitmq://" + u.User.String() + "@" + u.Host + "/" + vhost + "/"
+	q, err := testenv.RetryOnBusyRabbit(t.Context(), func() (delayq.Queue, error) {
+		return delayq.Open(t.Context(), broker+rand.Text(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	})
+	mustDo(t, err)
+	mustDo(t, q.Close())
+	return broker + rand.Text()
 }
 
 func TestRabbitMQ(t *testing.T) {
@@ -25,7 +34,7 @@ func TestRabbitMQ(t *testing.T) {
 	r := runIn(t.Context(), strings.NewReader("{\"id\":\"b\",\"body\":\"later\",\"after\":\"300ms\"}\n{\"id\":\"a\",\"body\":\"65\"}\n"), "push", queue)
 	r.wantCode(t, exitOK)
 	if r.stdout != "b\na\n" {
-		t.Errorf("pushed %q", r.stdout)
+		t.Fatalf("pushed %q", r.stdout) // consume would wait for ever
 	}
 	r = runOK(t, "consume", queue, "--exec", "--count=2", "--", "sh", "-c", `read body; echo "$DELAYQ_ID $body"; test "$body" != 65 || exit 65`)
 	r.wantOutput(t, "a 65\n", "b later\n")
