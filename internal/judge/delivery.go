@@ -64,6 +64,15 @@ func (d *delivery) start(m *message) int64 {
 	return d.Start
 }
 
+// claimedSince is since when the claim may have been made. It may have been made for an earlier Receive
+// on the same handle, whose context ended.
+func (d *delivery) claimedSince(m *message) int64 {
+	if d.inClocks && d.at < d.Start {
+		return d.since
+	}
+	return d.start(m)
+}
+
 // follow works out how long the lease was.
 func (d *delivery) follow(m *message) {
 	d.ends, d.until = m.h.firstShown(d.since, d.Until), d.Until

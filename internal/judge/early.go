@@ -9,7 +9,7 @@ import (
 // was pushed, rescheduled and given back, not from what the store says of itself.
 func (c *checker) early(m *message) {
 	for _, d := range m.deliveries() {
-		least, from := c.leastDue(m, d.step)
+		least, from := c.leastDue(m, d)
 		late := d.high - least
 		switch {
 		case from.Call == nil: // nobody pushed it: the rule unexpected
@@ -28,7 +28,7 @@ func (c *checker) early(m *message) {
 }
 
 // leastDue is the earliest due time that a delivery may have had, and the call that set it.
-func (c *checker) leastDue(m *message, d step) (least int64, from step) {
+func (c *checker) leastDue(m *message, d *delivery) (least int64, from step) {
 	copied := c.copied(m, d.end())
 	for _, s := range m.steps {
 		due, sets := m.setsDue(s)
@@ -42,15 +42,15 @@ func (c *checker) leastDue(m *message, d step) (least int64, from step) {
 	return least, from
 }
 
-// superseded reports whether another call certainly set the due time after s and before the delivery.
-// A push with Replace whose outcome is unknown may take place later than it returned, as the rule
-// replaced has it; no other call may.
-func (m *message) superseded(s, d step) bool {
+// superseded reports whether another call certainly set the due time after s and before the delivery
+// was claimed, which may be long before the Receive that returned it. A push with Replace whose outcome
+// is unknown may take place later than it returned, as the rule replaced has it; no other call may.
+func (m *message) superseded(s step, d *delivery) bool {
 	if s.Op == Push && s.Replace && s.Out == Unknown {
 		return false
 	}
 	for _, later := range m.steps {
-		if _, sets := m.setsDue(later); sets && later.Out == OK && later.Start > s.end() && later.end() < d.Start && !m.ignored(later, s) {
+		if _, sets := m.setsDue(later); sets && later.Out == OK && later.Start > s.end() && later.end() < d.claimedSince(m) && !m.ignored(later, s) {
 			return true
 		}
 	}

@@ -110,8 +110,8 @@ func (c *checker) operations(m *message) []porcupine.Operation {
 		}
 	}
 	for _, d := range m.deliveries() {
-		add(input{op: Receive, out: d.Out, token: d.Token, content: d.Content, soft: c.h.undone(d.step)}, d.start(m), d.end())
-		add(input{event: leaseEnd, token: d.Token}, max(d.ends, d.start(m)), never)
+		add(input{op: Receive, out: d.Out, token: d.Token, content: d.Content, soft: c.h.undone(d.step)}, d.claimedSince(m), d.end())
+		add(input{event: leaseEnd, token: d.Token}, max(d.ends, d.claimedSince(m)), never)
 	}
 	if c.h.Drained {
 		add(input{event: runEnd}, m.lastSeen()+1, never)

@@ -63,15 +63,23 @@ func (s tale) settle(proc int, op judge.Op, at, taken int64, out judge.Outcome) 
 func TestRulesFindWhatBreaksThem(t *testing.T) {
 	t.Parallel()
 	start := tale{}.push(0, 1, 10)
+	inFlight := func(claimed int64) tale {
+		s := start.do(1, judge.Push, 15, 16, judge.Item{Out: judge.OK, Replace: true, AfterInFlight: true, Content: 1, Delay: 60 * msec}).
+			take(2, 20, 11, 1).claimedAt(claimed).settle(2, judge.Ack, 30, 20, judge.OK).take(3, 100, 76, 1)
+		s[len(s)-1].Items[0].Content = 1
+		return s.settle(3, judge.Ack, 110, 100, judge.OK)
+	}
 	for name, tt := range map[string]struct {
 		tale  tale
 		rules []string
 	}{
-		"a plain life":               {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil},
-		"a lease that ended":         {start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(3, judge.Ack, 130, 120, judge.OK), nil},
-		"never handed out":           {start, []string{"linearizable", "lost"}},
-		"handed out and not settled": {start.take(2, 20, 11, 1), []string{"linearizable", "lost"}},
-		"due too early":              {start.take(2, 20, 9, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
+		"replaced in flight, and claimed before by an earlier Receive": {inFlight(12), nil},
+		"replaced, and claimed after that":                             {inFlight(18), []string{"early", "linearizable", "replaced"}},
+		"a plain life":                                                 {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil},
+		"a lease that ended":                                           {start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(3, judge.Ack, 130, 120, judge.OK), nil},
+		"never handed out":                                             {start, []string{"linearizable", "lost"}},
+		"handed out and not settled":                                   {start.take(2, 20, 11, 1), []string{"linearizable", "lost"}},
+		"due too early":                                                {start.take(2, 20, 9, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
 		"due by an earlier push than the one that replaced it": {
 			start.replace(5, judge.OK, 60).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"},
 		},
