@@ -36,14 +36,15 @@ func (p *pipe) taken(ctx context.Context) error {
 	}
 	const first, last = 10 * time.Microsecond, 10 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, last) {
+		gone, ended := p.readerGone(), ctx.Err() // before the look: a reader may take the rest and go
 		left, err := unix.IoctlGetInt(p.fd, unix.TIOCINQ)
 		switch {
 		case err != nil || left == 0:
 			return nil //nolint:nilerr // a pipe that cannot be asked is not waited for
-		case p.readerGone():
+		case gone:
 			return &outputError{syscall.EPIPE}
-		case ctx.Err() != nil:
-			return ctx.Err()
+		case ended != nil:
+			return ended
 		}
 		time.Sleep(wait)
 	}

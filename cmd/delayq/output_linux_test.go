@@ -191,6 +191,26 @@ func TestConsumeIntoReaderThatGoes(t *testing.T) {
 	wantStats(t, q, 0, 0, 0)
 }
 
+// A reader that takes all and goes at once has taken it, also where that is between two looks.
+func TestTakenByReaderThatGoes(t *testing.T) {
+	t.Parallel()
+	for range 5000 {
+		reader, writer, err := os.Pipe()
+		mustDo(t, err)
+		_, err = writer.WriteString("line\n")
+		mustDo(t, err)
+		read := make(chan error, 1)
+		go func() {
+			_, err := reader.Read(make([]byte, 10))
+			read <- errors.Join(err, reader.Close())
+		}()
+		if err := pipeOf(writer).taken(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, errors.Join(<-read, writer.Close()))
+	}
+}
+
 // untilOneLine runs a program whose output is a pipe, which its reader leaves after a line.
 func untilOneLine(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
