@@ -116,7 +116,7 @@ func FuzzEnvelope(f *testing.F) {
 
 // FuzzCursors reads cursors and ids, which may come from anywhere.
 func FuzzCursors(f *testing.F) {
-	for _, seed := range []string{"", "d.0", "d.-1", "t.1.00ff", "t..", "t.1.zz", "9007199254740993", "0812-17", "-", "zz-1", "08-99999999999999999999"} {
+	for _, seed := range []string{"", "0.0....", "7.5.17.-19.00ff.07", "-1.0....", "0.0.x...", "0.0....zz", ".....", "1.2.3", "9007199254740993", "0812-17", "-", "zz-1", "08-99999999999999999999"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

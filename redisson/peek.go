@@ -11,28 +11,25 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// A place is where a listing goes on: in the destination list, or behind a member of the sorted
-// set.
-type place struct {
-	handed string // how many of the destination list were passed over; -1 for all
-	due    string // in ms; empty at the beginning, as is member
-	member string // its beginning
-}
+// A place is where a page begins, as the script has it: some numbers, then beginnings of members.
+type place [6]string
 
-// pageHead is the number of values before the messages: a place, and the time.
 const (
-	pageHead      = 4
+	placeNumbers  = 4
+	placeCounts   = 2 // the first numbers, which are never empty
+	pageHead      = 2 // the values before the messages: a place, and the time
 	waitingFields = 6
 )
 
-// Peek is as in backend.Queue. Messages handed over to Java come first, in the order in which Java
-// takes them. Messages that Java itself has moved have neither id nor due time.
+// Peek is as in backend.Queue. Messages handed over to Java come in the order in which Java takes
+// them, with the others between them by due time, as Receive takes them. Messages that Java itself
+// has moved have neither id nor due time.
 func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	from, err := parsePlace(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.Run(ctx, peekScript, min(limit, script.ChunkMessages), from.handed, from.due, from.member)
+	reply, err := s.Run(ctx, peekScript, min(limit, script.ChunkMessages), from[0], from[1], from[2], from[3], from[4], from[5])
 	if err != nil {
 		return nil, "", err
 	}
@@ -41,9 +38,9 @@ func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []back
 		return nil, "", script.Unexpected(peekScript, reply)
 	}
 	for i := pageHead; i < len(r); i += waitingFields {
-		page = append(page, s.waiting(r[i:i+waitingFields], script.Int(r[3])))
+		page = append(page, s.waiting(r[i:i+waitingFields], script.Int(r[1])))
 	}
-	return page, cursorTo(r), nil
+	return page, cursorTo(r[0]), nil
 }
 
 // waiting reads a message of a listing.
@@ -74,35 +71,40 @@ func (s *store) waiting(r []any, now int64) (p backend.Pending) {
 	return p
 }
 
-func cursorTo(r []any) string {
-	handed, _ := r[0].(string)
-	due, _ := r[1].(string)
-	member, _ := r[2].(string)
-	switch {
-	case handed == "":
-		return ""
-	case due == "":
-		return "d." + handed
+func cursorTo(next any) string {
+	values, _ := next.([]any)
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i], _ = v.(string)
+		if i >= placeNumbers {
+			parts[i] = hex.EncodeToString([]byte(parts[i]))
+		}
 	}
-	return "t." + due + "." + hex.EncodeToString([]byte(member))
+	return strings.Join(parts, ".")
 }
 
 func parsePlace(cursor string) (p place, err error) {
 	if cursor == "" {
-		return place{handed: "0"}, nil
+		return place{"0", "0"}, nil
 	}
-	kind, rest, _ := strings.Cut(cursor, ".")
-	switch kind {
-	case "d":
-		p.handed = rest
-	case "t":
-		var raw []byte
-		due, encoded, _ := strings.Cut(rest, ".")
-		raw, err = hex.DecodeString(encoded)
-		p = place{"-1", due, string(raw)}
-	}
-	if _, bad := strconv.ParseInt(p.handed+p.due, 10, 64); bad != nil || err != nil || kind == "t" && p.due == "" {
+	parts := strings.Split(cursor, ".")
+	if len(parts) != len(p) {
 		return p, backend.Invalid("cursor", cursor, "one that Peek returned")
+	}
+	for i, part := range parts {
+		p[i] = part
+		if i >= placeNumbers {
+			var raw []byte
+			raw, err = hex.DecodeString(part)
+			p[i] = string(raw)
+		} else if i < placeCounts {
+			_, err = strconv.ParseUint(part, 10, 32)
+		} else if part != "" {
+			_, err = strconv.ParseInt(part, 10, 64)
+		}
+		if err != nil {
+			return p, backend.Invalid("cursor", cursor, "one that Peek returned")
+		}
 	}
 	return p, nil
 }

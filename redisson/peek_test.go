@@ -1,8 +1,10 @@
 package redisson_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -14,8 +16,13 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
+// A peeker is a queue, or its store alone.
+type peeker interface {
+	Peek(context.Context, string, int) ([]backend.Pending, string, error)
+}
+
 // peeks reads all pages.
-func (p *place) peeks(q backend.Queue, limit int) (all []backend.Pending) {
+func (p *place) peeks(q peeker, limit int) (all []backend.Pending) {
 	p.t.Helper()
 	return slices.Concat(redistest.Pages(p.ctx, p.t, q.Peek, limit)...)
 }
@@ -55,6 +62,100 @@ func TestPeekShowsHandedOverMessages(t *testing.T) {
 		}
 		p.empty()
 	})
+}
+
+// Before messages that were handed over come those that are due before them, as for workers, and
+// between them those that are due between them. Of equal bodies each page tells which message it has.
+func TestPeekMergesDestination(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	first := p.pushAgo(q, 9, 5, 5, 1)
+	must(t, q.Maintain(p.ctx))
+	if got := idsOf(p.peeks(q, 1)); !slices.Equal(got, first) {
+		t.Errorf("in the destination: got %q, want %q", got, first)
+	}
+	second := p.pushAgo(q, 10, 9, 5, 3, 0, -3600)
+	must(t, p.raw.RPush(p.ctx, p.name, "moved by Java").Err())
+	want := []string{second[0], first[0], second[1], first[1], first[2], second[2], second[3], first[3], "", second[4], second[5]}
+	for limit := range len(want) + 1 {
+		if got := idsOf(p.peeks(q, limit+1)); !slices.Equal(got, want) {
+			t.Errorf("pages of %d: got %q, want %q", limit+1, got, want)
+		}
+	}
+}
+
+// pushAgo pushes messages of one body that were due so many seconds ago, and returns their ids.
+func (p *place) pushAgo(q redisson.Store, ago ...int) []string {
+	p.t.Helper()
+	ms := make([]backend.Message, len(ago))
+	for i, s := range ago {
+		ms[i] = backend.Message{Body: []byte("body"), Delay: -time.Duration(s) * time.Second}
+	}
+	must(p.t, q.Schedule(p.ctx, ms)...)
+	ids := make([]string, len(ms))
+	for i, m := range ms {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+func idsOf(ps []backend.Pending) []string {
+	ids := make([]string, len(ps))
+	for i, w := range ps {
+		ids[i] = w.ID
+	}
+	return ids
+}
+
+// Whatever is pushed, handed over and taken by Java between the pages, each message that stays is
+// listed, and none is listed twice.
+func TestPeekWhileMessagesMove(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	for seed := range uint64(30) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		due := func() time.Time { return time.Now().Add(time.Duration(dice.IntN(4000)-3000) * time.Millisecond) }
+		push := func(n int) {
+			ms := make([]backend.Message, n)
+			for i := range ms {
+				ms[i] = backend.Message{Body: fmt.Append(nil, dice.Uint64()), Due: due()}
+			}
+			must(t, q.Schedule(p.ctx, ms)...)
+		}
+		push(20)
+		must(t, q.Maintain(p.ctx))
+		push(20)
+		before, listed := textsOf(p.peeks(q, 100)), make(map[string]int)
+		for cursor, more := "", true; more; more = cursor != "" {
+			page, next, err := q.Peek(p.ctx, cursor, 1+dice.IntN(4))
+			must(t, err)
+			for _, text := range textsOf(page) {
+				listed[text]++
+			}
+			switch cursor = next; dice.IntN(5) {
+			case 0:
+				must(t, q.Maintain(p.ctx))
+			case 1:
+				push(2)
+			case 2:
+				if err := p.raw.LPopCount(p.ctx, p.name, 1+dice.IntN(3)).Err(); !errors.Is(err, redis.Nil) {
+					must(t, err)
+				}
+			case 3:
+				must(t, p.raw.LRem(p.ctx, p.name, 1, textsOf(page)[0]).Err())
+			}
+		}
+		after := textsOf(p.peeks(q, 100))
+		for _, text := range slices.Concat(before, after) {
+			stays := slices.Contains(before, text) && slices.Contains(after, text)
+			if n := listed[text]; n > 1 || n == 0 && stays {
+				t.Errorf("seed %d: %q was listed %d times", seed, text, n)
+			}
+		}
+		p.wipe()
+	}
 }
 
 // An envelope that Java has moved says itself which message it is.

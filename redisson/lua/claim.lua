@@ -30,12 +30,6 @@ local function claimed_before()
   return #mine > 0
 end
 
--- Whether an item of DEST comes before a message in TIMES. Of one due time, a moved message comes
--- first, unless the numbers of Go's messages say otherwise.
-local function before(item, msg)
-  return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
-end
-
 -- Chooses due messages, in order. Where the time is up, an item of DEST may not be the next one.
 local function choose(due, there)
   local chosen, bytes = {}, 0

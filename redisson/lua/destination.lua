@@ -117,9 +117,11 @@ local function trim_handed()
 end
 
 -- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil
--- for one that Java has moved.
-local function recognizer()
-  local entries, last, by_digest = nil, 0, nil
+-- for one that Java has moved. entries are those of HANDED, of which the last ones were told
+-- already, or nil for reading them when they are needed.
+local function recognizer(entries, last)
+  local by_digest
+  last = last or 0
 
   local function sort_out()
     by_digest = {}
@@ -164,13 +166,20 @@ local function open_envelope(payload)
   return nil, key ~= nil
 end
 
+-- Whether an item of DEST comes before a message in TIMES. Of one due time, a moved message comes
+-- first, unless the numbers of Go's messages say otherwise.
+local function before(item, msg)
+  return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
+end
+
 -- A reader of DEST, which has so many items: peek returns its first item with its payload and, where
 -- that is known, the message; pop takes it out, though only at done, together with all others. left
 -- returns how many there are then. forget is for after that is committed. It reads ahead, more each
--- time.
-local function taker(n)
+-- time. It begins behind so many items, 0 unless given.
+local function taker(n, recognize, popped)
   local read, at, ahead = {}, 1, math.min(n, 1)
-  local recognize, popped, entries, payloads = recognizer(), 0, {}, {}
+  local entries, payloads = {}, {}
+  recognize, popped = recognize or recognizer(), popped or 0
   local t = {}
 
   local function item_of(payload)
