@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -80,27 +81,31 @@ func cursorTo(next any) string {
 			parts[i] = hex.EncodeToString([]byte(parts[i]))
 		}
 	}
-	return strings.Join(parts, ".")
+	return strings.Join(parts, "_")
 }
 
 func parsePlace(cursor string) (p place, err error) {
 	if cursor == "" {
 		return place{"0", "0"}, nil
 	}
-	parts := strings.Split(cursor, ".")
+	parts := strings.Split(cursor, "_")
 	if len(parts) != len(p) {
 		return p, backend.Invalid("cursor", cursor, "one that Peek returned")
 	}
 	for i, part := range parts {
 		p[i] = part
-		if i >= placeNumbers {
+		switch {
+		case i >= placeNumbers:
 			var raw []byte
 			raw, err = hex.DecodeString(part)
 			p[i] = string(raw)
-		} else if i < placeCounts {
+		case i < placeCounts:
 			_, err = strconv.ParseUint(part, 10, 32)
-		} else if part != "" {
-			_, err = strconv.ParseInt(part, 10, 64)
+		case part != "":
+			var score float64
+			if score, err = strconv.ParseFloat(part, 64); math.IsNaN(score) {
+				err = strconv.ErrSyntax
+			}
 		}
 		if err != nil {
 			return p, backend.Invalid("cursor", cursor, "one that Peek returned")

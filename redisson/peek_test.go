@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -83,6 +84,33 @@ func TestPeekMergesDestination(t *testing.T) {
 			t.Errorf("pages of %d: got %q, want %q", limit+1, got, want)
 		}
 	}
+	must(t, p.raw.RPop(p.ctx, p.name).Err(), p.raw.LPop(p.ctx, p.name).Err())
+	want = slices.Delete(slices.Delete(want, 8, 9), 1, 2)
+	if got := idsOf(p.peeks(q, 100)); !slices.Equal(got, want) {
+		t.Errorf("when Java has taken one: got %q, want %q", got, want)
+	}
+}
+
+// Where the destination is not in order, a page lists all the same what is there.
+func TestPeekAtUnsortedDestination(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	push := func(text string, ago time.Duration) {
+		must(t, q.Schedule(p.ctx, []backend.Message{{Body: []byte(text), Delay: -ago}})...)
+	}
+	for i, text := range []string{"a", "b", "c"} {
+		push(text, time.Hour-time.Duration(i)*time.Minute)
+		must(t, q.Maintain(p.ctx))
+	}
+	must(t, p.raw.LRem(p.ctx, p.name, 1, "a").Err(), p.raw.LInsertAfter(p.ctx, p.name, "b", "a").Err())
+	if got := textsOf(p.peeks(q, 2)); !slices.Equal(got, []string{"b", "a", "c"}) {
+		t.Errorf("got %q", got)
+	}
+	push("before b", 59*time.Minute+30*time.Second)
+	if got := textsOf(p.peeks(q, 10)); !slices.Equal(got, []string{"before b", "b", "a", "c"}) {
+		t.Errorf("got %q", got)
+	}
 }
 
 // pushAgo pushes messages of one body that were due so many seconds ago, and returns their ids.
@@ -144,7 +172,9 @@ func TestPeekWhileMessagesMove(t *testing.T) {
 					must(t, err)
 				}
 			case 3:
-				must(t, p.raw.LRem(p.ctx, p.name, 1, textsOf(page)[0]).Err())
+				if len(page) > 0 {
+					must(t, p.raw.LRem(p.ctx, p.name, 1, page[0].Body).Err())
+				}
 			}
 		}
 		after := textsOf(p.peeks(q, 100))
@@ -158,19 +188,112 @@ func TestPeekWhileMessagesMove(t *testing.T) {
 	}
 }
 
+// Pages go on behind what was listed, wherever that is by then. Java moves items of its own to the
+// destination, and takes from all of it.
+func TestPeekWhileJavaTakes(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	for between, c := range map[string]struct {
+		dest  []string // x is of Java's
+		first []string
+		does  func() error
+		rest  []string
+	}{
+		"nothing": {[]string{"a", "x", "b"}, []string{"a", "x"}, func() error { return nil }, []string{"b"}},
+		"one at the head, one added": {[]string{"a", "b", "c"}, []string{"a", "b"}, func() error {
+			return errors.Join(p.raw.LPop(p.ctx, p.name).Err(), p.raw.RPush(p.ctx, p.name, "x").Err())
+		}, []string{"c", "x"}},
+		"its own at the head":     {[]string{"x", "a", "b"}, []string{"x", "a"}, func() error { return p.raw.LPop(p.ctx, p.name).Err() }, []string{"b"}},
+		"its own behind the last": {[]string{"a", "x", "b"}, []string{"a", "x"}, func() error { return p.raw.LRem(p.ctx, p.name, 1, "x").Err() }, []string{"b"}},
+		"the last":                {[]string{"a", "b", "c"}, []string{"a", "b"}, func() error { return p.raw.LRem(p.ctx, p.name, 1, "b").Err() }, []string{"c"}},
+		"all that were listed":    {[]string{"a", "x", "b"}, []string{"a", "x"}, func() error { return p.raw.LPopCount(p.ctx, p.name, 2).Err() }, []string{"b"}},
+	} {
+		q := p.store(p.backend())
+		for _, text := range c.dest {
+			if text == "x" {
+				must(t, p.raw.RPush(p.ctx, p.name, text).Err())
+			} else {
+				must(t, errors.Join(q.Schedule(p.ctx, []backend.Message{{Body: []byte(text)}})...), q.Maintain(p.ctx))
+			}
+		}
+		page, next, err := q.Peek(p.ctx, "", len(c.first))
+		must(t, err, c.does())
+		rest, _, err := q.Peek(p.ctx, next, 10)
+		must(t, err)
+		if !slices.Equal(textsOf(page), c.first) || !slices.Equal(textsOf(rest), c.rest) {
+			t.Errorf("%s: got %q and %q; want %q and %q", between, textsOf(page), textsOf(rest), c.first, c.rest)
+		}
+		p.wipe()
+	}
+}
+
+// While Java takes and moves as much as a page has, the pages come to an end once it stops.
+func TestPeekWhileJavaIsBusy(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	p.pushAgo(q, slices.Repeat([]int{1}, 100)...)
+	must(t, q.Maintain(p.ctx))
+	pages := 0
+	for cursor, more := "", true; more; pages++ {
+		_, next, err := q.Peek(p.ctx, cursor, 10)
+		must(t, err)
+		if pages < 30 {
+			must(t, p.raw.LPopCount(p.ctx, p.name, 5).Err(), p.raw.RPush(p.ctx, p.name, "1", "2", "3", "4", "5").Err())
+		}
+		cursor, more = next, next != "" && pages < 1000
+	}
+	if pages > 1000 {
+		t.Error("the pages do not come to an end")
+	}
+}
+
+// Java's members of one due time are told apart where those before them have gone; scores may be
+// any numbers, and a cursor too.
+func TestPeekAtForeignScores(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	far := float64(time.Now().Add(time.Hour).UnixMilli())
+	scores := []float64{far, far, far + 0.25, far + 0.75, far + 0.8, math.MaxInt64, 1e300, math.Inf(1)}
+	for i, score := range scores {
+		must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: score, Member: fmt.Appendf(nil, "\x08%08d\x01\x00\x00\x00\x00\x00\x00\x00%d", i, i)}).Err())
+	}
+	if got := textsOf(p.peeks(q, 1)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5", "6", "7"}) {
+		t.Errorf("got %q", got)
+	}
+	for _, cursor := range []string{"0_5____", "7_5_9223372036854775807___", "4294967295_4294967295_1e+300_-inf_00_00"} {
+		if _, _, err := q.Peek(p.ctx, cursor, 1); err != nil {
+			t.Errorf("%s: %v", cursor, err)
+		}
+	}
+	_, _, err := q.Peek(p.ctx, "0_0_nan___", 1)
+	wants(t, []error{err}, backend.ErrInvalid)
+}
+
 // An envelope that Java has moved says itself which message it is.
 func TestPeekAtEnvelopesThatJavaMoved(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.WithCodec(redisson.Envelope))
-	must(t, q.Schedule(p.ctx, []backend.Message{{ID: "mine", Body: []byte("body"), Headers: map[string]string{"k": "v"}, Delay: time.Hour}})...)
+	must(t, q.Schedule(p.ctx, []backend.Message{
+		{ID: "mine", Body: []byte("body"), Headers: map[string]string{"k": "v"}, Delay: time.Hour},
+		{ID: "other", Delay: 2 * time.Hour},
+	})...)
+	_, next, err := q.Peek(p.ctx, "", 1)
+	must(t, err)
 	member := p.members()[0].Member.(string)
 	m, err := redisson.ParseMember([]byte(member))
 	must(t, err)
 	must(t, p.raw.ZRem(p.ctx, p.times(), member).Err(), p.raw.RPush(p.ctx, p.name, m.Payload).Err())
 	all := p.peeks(q, 10)
-	if len(all) != 1 || all[0].ID != "mine" || string(all[0].Body) != "body" || all[0].Headers["k"] != "v" {
+	if len(all) != 2 || all[0].ID != "mine" || string(all[0].Body) != "body" || all[0].Headers["k"] != "v" {
 		t.Errorf("got %+v", all)
+	}
+	rest, _, err := q.Peek(p.ctx, next, 10)
+	must(t, err)
+	if ids := idsOf(rest); !slices.Equal(ids, []string{"other"}) {
+		t.Errorf("the second page has %q", ids)
 	}
 }
 

@@ -117,8 +117,8 @@ local function trim_handed()
 end
 
 -- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil
--- for one that Java has moved. entries are those of HANDED, of which the last ones were told
--- already, or nil for reading them when they are needed.
+-- for one that Java has moved. entries are those of HANDED, whose first ones, up to last,
+-- are behind us; without them it reads HANDED when it is asked.
 local function recognizer(entries, last)
   local by_digest
   last = last or 0
@@ -175,7 +175,7 @@ end
 -- A reader of DEST, which has so many items: peek returns its first item with its payload and, where
 -- that is known, the message; pop takes it out, though only at done, together with all others. left
 -- returns how many there are then. forget is for after that is committed. It reads ahead, more each
--- time. It begins behind so many items, 0 unless given.
+-- time. One that begins behind so many items only reads.
 local function taker(n, recognize, popped)
   local read, at, ahead = {}, 1, math.min(n, 1)
   local entries, payloads = {}, {}

@@ -1,12 +1,12 @@
 -- Lists waiting messages by due time: the items of DEST, in its order, among those in TIMES. Arguments:
--- how many, and where the page begins: how many items of DEST come before it; how many entries of
--- HANDED do; the due time in ms of the last of these, and of the last such member of TIMES; the prefix
--- of that entry, and the beginning of that member. The last four are empty where there is none.
--- Returns where the next page begins, or nothing where there is no more; the time in ms; and for each
--- message where it is, D or T, its key, due time, origin, attempts, and its payload or member. The key
--- is empty for an entry that is unreadable or has no id yet, the due time where it is unknown. Leased
--- messages are left out.
-local limit, passed, known = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), tonumber(ARGV[FIRST + 2])
+-- how many, and where the page begins: behind how many items of DEST, how many of these are behind the
+-- last one that HANDED knows, the due time in ms of that one, and of the last in TIMES, the prefix of
+-- that entry, and the beginning of that member. The last four are empty where there is none. Returns
+-- where the next page begins, or nothing where there is no more; the time in ms; and for each message
+-- where it is, D or T, its key, due time, origin, attempts, and its payload or member. The key is empty
+-- for an entry that is unreadable or has no id yet, the due time where it is unknown. Leased messages
+-- are left out.
+local limit, passed, behind = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), tonumber(ARGV[FIRST + 2])
 local entry_at, due = tonumber(ARGV[FIRST + 3]), tonumber(ARGV[FIRST + 4])
 local prefix, member = ARGV[FIRST + 5], ARGV[FIRST + 6]
 local out = {{}, int(NOW)}
@@ -19,9 +19,14 @@ local function full()
   return limit == 0 or room <= 0 or #out > 2 and spent(bytes)
 end
 
--- A beginning of so many bytes tells all members apart: an id has 256 at most, then comes the
--- length.
+-- A beginning of so many bytes tells all readable members apart: an id has 256 at most, then comes
+-- the length.
 local BEGINNING = 300
+
+-- A score as it is: Java's are whole, others need not be.
+local function exact(score)
+  return score and string.format('%.17g', score) or ''
+end
 
 local function add(place, msg, what)
   recall(msg, redis.call('HGET', STATES, msg.key))
@@ -35,14 +40,42 @@ local function add(place, msg, what)
   limit, room = limit - 1, room - bytes
 end
 
--- Which of the entries has the prefix. Where its message has gone, the last one that is not behind it.
-local function place_of_entry(entries)
-  local last = 0
+-- Where the item of an entry is in DEST, of equal items the one that is as far from the tail; false
+-- where there is none, and an error where the server is too old to tell.
+local function place_of_item(entries, at)
+  local digest, rank = entry_digest(entries[at]), 0
+  for i = at, #entries do
+    rank = rank + (entry_digest(entries[i]) == digest and 1 or 0)
+  end
+  local payload = redis.call('HGET', PAYLOADS, entry_prefix(entries[at]))
+  return payload and redis.pcall('LPOS', DEST, payload, 'RANK', -rank)
+end
+
+-- Finds where the page begins in DEST: behind the item of the cursor's entry, or where that has gone,
+-- of the last one before it that is there; but not behind the item of the next one. Java takes at the
+-- head, as a rule: where so many are gone, those before them are too. Returns how many entries come
+-- before the page.
+local MISSING = 20
+
+local function resume(entries)
+  local last, item = 0, false
   for i, entry in ipairs(entries) do
     if entry_prefix(entry) == prefix then
-      return i
-    elseif not sorts_before(entry_at, prefix, entry_due(entry), entry_prefix(entry)) then
       last = i
+      break
+    elseif sorts_before(entry_due(entry), entry_prefix(entry), entry_at, prefix) then
+      last = i
+    end
+  end
+  for i = last, math.max(last - MISSING, 0) + 1, -1 do
+    item = item or place_of_item(entries, i)
+  end
+  local next_item = last < #entries and place_of_item(entries, last + 1)
+  if type(item) ~= 'table' and type(next_item) ~= 'table' then
+    item = item or -1
+    passed = item + 1 + behind
+    if next_item and next_item > item then
+      passed = math.min(passed, next_item)
     end
   end
   return last
@@ -53,8 +86,8 @@ local function passed_times()
   if not due then
     return 0
   end
-  local first = redis.call('ZCOUNT', TIMES, '-inf', '(' .. int(due))
-  local last = first + redis.call('ZCOUNT', TIMES, int(due), int(due))
+  local first = redis.call('ZCOUNT', TIMES, '-inf', '(' .. exact(due))
+  local last = first + redis.call('ZCOUNT', TIMES, exact(due), exact(due))
   while first < last do
     local middle = math.floor((first + last) / 2)
     if compare(redis.call('ZRANGE', TIMES, middle, middle)[1], member, #member) > 0 then
@@ -66,35 +99,40 @@ local function passed_times()
   return first
 end
 
--- Whether an item of DEST was listed when it was in TIMES.
-local function listed(item)
-  local msg = due and item.entry and item.msg
-  return msg and (msg.due < due or msg.due == due and compare(msg.member, member, msg.n) <= 0)
+-- Returns a function that tells whether an item of DEST was on an earlier page, when it was in TIMES.
+local function listed_before()
+  local last, beginning = due, member
+  return function(msg)
+    return msg and last and (msg.due < last or msg.due == last and compare(msg.member, beginning, msg.n) <= 0)
+  end
+end
+
+local function pass(item)
+  passed, behind = passed + 1, behind + 1
+  if item.entry then
+    behind, entry_at, prefix = 0, entry_due(item.entry), entry_prefix(item.entry)
+  end
 end
 
 local function list()
   trim_handed()
   local entries = redis.call('LRANGE', HANDED, 0, -1)
-  if entry_at then
-    local now = place_of_entry(entries)
-    passed, known = math.max(passed + now - known, 0), now
-  end
-  local there = taker(redis.call('LLEN', DEST), recognizer(entries, known), passed)
-  local skip, looked, page, at = passed_times(), limit, {}, 1
+  local known = entry_at and resume(entries) or 0
+  local there, listed = taker(redis.call('LLEN', DEST), recognizer(entries, known), passed), listed_before()
+  local skip, looked, page, at, ahead = passed_times(), limit, {}, 1, 1
+  local due_now = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
   while looked > 0 and not full() do
-    if at > #page then
-      page, at = redis.call('ZRANGE', TIMES, skip, skip + math.min(looked, 10) - 1, 'WITHSCORES'), 1
+    if at > #page and ahead > 0 and (skip < due_now or there.left() <= 0) then
+      page, at = redis.call('ZRANGE', TIMES, skip, skip + math.min(looked, ahead) - 1, 'WITHSCORES'), 1
+      ahead = #page > 0 and next_page(#page / 2, bytes_of(page, 2)) or 0 -- there is no more
     end
     local item, m = there.peek(), page[at]
     if item and before(item, m and {member = m, due = tonumber(page[at + 1])}) then
-      if not listed(item) then
+      if not listed(item.msg) then
         add('D', item.msg or {key = ENVELOPE and enveloped(item.payload, 0) or '', attempts = 0}, item.payload)
       end
       there.pop()
-      passed = passed + 1
-      if item.entry then
-        entry_at, prefix = entry_due(item.entry), entry_prefix(item.entry)
-      end
+      pass(item)
     elseif m then
       due, member = tonumber(page[at + 1]), m
       if not leased(m) then
@@ -106,11 +144,7 @@ local function list()
     end
   end
   if there.left() > 0 or redis.call('ZCARD', TIMES) > skip then
-    known = entry_at and place_of_entry(entries) or 0
-    out[1] = {
-      int(passed), int(known), entry_at and int(entry_at) or '', due and int(due) or '',
-      prefix, string.sub(member, 1, BEGINNING),
-    }
+    out[1] = {int(passed), int(behind), exact(entry_at), exact(due), prefix, string.sub(member, 1, BEGINNING)}
   end
 end
 
