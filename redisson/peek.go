@@ -100,7 +100,7 @@ func parsePlace(cursor string) (p place, err error) {
 			raw, err = hex.DecodeString(part)
 			p[i] = string(raw)
 		case i < placeCounts:
-			_, err = strconv.ParseUint(part, 10, 32)
+			_, err = strconv.ParseUint(part, 10, 53)
 		case part != "":
 			var score float64
 			if score, err = strconv.ParseFloat(part, 64); math.IsNaN(score) {

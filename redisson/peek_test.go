@@ -319,6 +319,35 @@ func TestPeekPassesLeasesOver(t *testing.T) {
 	p.empty()
 }
 
+// Two of Java's members may have one id. The pages of such a queue come to an end too.
+func TestPeekOfOneIDTwice(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.store(p.backend())
+	now := time.Now()
+	for _, m := range []struct {
+		id      int
+		payload string
+		due     time.Duration
+	}{{2, "Q", -5 * time.Second}, {1, "C", -time.Second}, {1, "A", -9 * time.Second}, {3, "F", time.Hour}} {
+		p.offer(fmt.Sprintf("\x08%08d\x01\x00\x00\x00\x00\x00\x00\x00%s", m.id, m.payload), now.Add(m.due))
+		must(t, q.Maintain(p.ctx))
+	}
+	seen := make(map[string]bool)
+	pages := 0
+	for cursor, more := "", true; more; pages++ {
+		page, next, err := q.Peek(p.ctx, cursor, 1)
+		must(t, err)
+		for _, text := range textsOf(page) {
+			seen[text] = true
+		}
+		cursor, more = next, next != "" && pages < 100
+	}
+	if len(seen) != 4 || pages > 100 {
+		t.Errorf("after %d pages %v", pages, seen)
+	}
+}
+
 // Unreadable members, and payloads that the codec cannot read, are shown as they are.
 func TestPeekShowsUnreadableEntries(t *testing.T) {
 	t.Parallel()
@@ -330,6 +359,12 @@ func TestPeekShowsUnreadableEntries(t *testing.T) {
 	}
 	all := p.peeks(q, 1)
 	var bad *redisson.UnreadableError
+	for _, m := range []string{"", "x", "xy"} {
+		must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: far + 2, Member: m}).Err())
+	}
+	if got := textsOf(p.peeks(q, 1))[2:]; !slices.Equal(got, []string{"", "x", "xy"}) {
+		t.Errorf("got %q", got)
+	}
 	if len(all) != 2 || all[0].ID != "" || string(all[0].Body) != "no member" || !errors.As(all[0].Err, &bad) {
 		t.Fatalf("got %+v", all)
 	}

@@ -13,14 +13,19 @@ local out = {{}, int(NOW)}
 
 -- A page ends when the script has had its time, or at so many bytes where the server's clock does
 -- not tell it.
-local room, bytes = 512 * 1024, 0
+local room, bytes, begun = 512 * 1024, 0, false
 
 local function full()
-  return limit == 0 or room <= 0 or #out > 2 and spent(bytes)
+  return limit == 0 or room <= 0 or begun and spent(bytes)
 end
 
--- A beginning of so many bytes tells all readable members apart: an id has 256 at most, then comes
--- the length.
+local function read(what)
+  bytes, begun = #what, true
+  room = room - bytes
+end
+
+-- A beginning of so many bytes tells members of different ids apart: an id has 256 at most, then
+-- comes the length.
 local BEGINNING = 300
 
 -- A score as it is: Java's are whole, others need not be.
@@ -36,46 +41,53 @@ local function add(place, msg, what)
   out[#out + 1] = msg.due and int(msg.origin) or ''
   out[#out + 1] = msg.attempts
   out[#out + 1] = what
-  bytes = #what
-  limit, room = limit - 1, room - bytes
+  limit = limit - 1
 end
 
 -- Where the item of an entry is in DEST, of equal items the one that is as far from the tail; false
 -- where there is none, and an error where the server is too old to tell.
 local function place_of_item(entries, at)
-  local digest, rank = entry_digest(entries[at]), 0
-  for i = at, #entries do
-    rank = rank + (entry_digest(entries[i]) == digest and 1 or 0)
+  local digest, copies, rank = entry_digest(entries[at]), 0, 0
+  for i, entry in ipairs(entries) do
+    if entry_digest(entry) == digest then
+      copies, rank = copies + 1, rank + (i >= at and 1 or 0)
+    end
   end
   local payload = redis.call('HGET', PAYLOADS, entry_prefix(entries[at]))
-  return payload and redis.pcall('LPOS', DEST, payload, 'RANK', -rank)
+  return payload and redis.pcall('LPOS', DEST, payload, 'RANK', copies == 1 and 1 or -rank)
 end
 
 -- Finds where the page begins in DEST: behind the item of the cursor's entry, or where that has gone,
 -- of the last one before it that is there; but not behind the item of the next one. Java takes at the
--- head, as a rule: where so many are gone, those before them are too. Returns how many entries come
--- before the page.
-local MISSING = 20
+-- head, as a rule: where so many are gone, those before them are too. Looking for one that is gone
+-- walks through all of DEST. Returns how many entries come before the page.
+local MISSING, STEPS = 20, 20000
 
 local function resume(entries)
-  local last, item = 0, false
+  local last = 0
   for i, entry in ipairs(entries) do
-    if entry_prefix(entry) == prefix then
+    if entry_due(entry) == entry_at and entry_prefix(entry) == prefix then
       last = i
       break
     elseif sorts_before(entry_due(entry), entry_prefix(entry), entry_at, prefix) then
       last = i
     end
   end
-  for i = last, math.max(last - MISSING, 0) + 1, -1 do
+  local next_item = last < #entries and place_of_item(entries, last + 1)
+  if type(next_item) == 'table' then
+    return last
+  end
+  local tries = math.min(next_item or MISSING, MISSING, STEPS / (redis.call('LLEN', DEST) + 1))
+  local item = false
+  for i = last, math.max(last - tries, 1), -1 do
     item = item or place_of_item(entries, i)
   end
-  local next_item = last < #entries and place_of_item(entries, last + 1)
-  if type(item) ~= 'table' and type(next_item) ~= 'table' then
+  if type(item) ~= 'table' then
     item = item or -1
     passed = item + 1 + behind
-    if next_item and next_item > item then
-      passed = math.min(passed, next_item)
+    local clips = next_item and next_item > item and next_item < passed
+    if clips and redis.sha1hex(redis.call('LINDEX', DEST, next_item)) == entry_digest(entries[last + 1]) then
+      passed = next_item
     end
   end
   return last
@@ -90,7 +102,7 @@ local function passed_times()
   local last = first + redis.call('ZCOUNT', TIMES, exact(due), exact(due))
   while first < last do
     local middle = math.floor((first + last) / 2)
-    if compare(redis.call('ZRANGE', TIMES, middle, middle)[1], member, #member) > 0 then
+    if compare(redis.call('ZRANGE', TIMES, middle, middle)[1], member, BEGINNING) > 0 then
       last = middle
     else
       first = middle + 1
@@ -133,12 +145,14 @@ local function list()
       end
       there.pop()
       pass(item)
+      read(item.payload)
     elseif m then
       due, member = tonumber(page[at + 1]), m
       if not leased(m) then
         add('T', parse(m, due) or {key = '', due = due, origin = due, attempts = 0}, m)
       end
       skip, at, looked = skip + 1, at + 2, looked - 1
+      read(m)
     else
       return
     end
