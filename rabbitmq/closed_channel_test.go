@@ -73,7 +73,7 @@ func TestClosedChannelPublishesNoCopies(t *testing.T) {
 		_ = c.Close()
 		c.returnUnseen(ctx, []*delivery{{record: record{id: "a", due: time.Now()}, tag: 1}})
 	})
-	s, err := q.sub.session(ctx)
+	s, err := testenv.RetryOnBusyRabbit(ctx, func() (*session, error) { return q.sub.session(ctx) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestFarMessageIsGivenBackAgain(t *testing.T) {
 	if err := errors.Join(q.b.pub.publish(ctx, []outgoing{far})...); err != nil {
 		t.Fatal(err)
 	}
-	s, err := q.sub.session(ctx)
+	s, err := testenv.RetryOnBusyRabbit(ctx, func() (*session, error) { return q.sub.session(ctx) })
 	if err != nil {
 		t.Fatal(err)
 	}

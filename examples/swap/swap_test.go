@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ due after 900ms, attempt 1, early: false
 due after 600ms, attempt 2, early: false
 `
 
-// Every store makes the program say the same.
+// Every store makes the program say the same; RabbitMQ, which lacks Ordering, in any order.
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	for scheme, at := range map[string]func(*testing.T) string{
@@ -43,7 +44,12 @@ func TestSwap(t *testing.T) {
 			if err := run(ctx, u.String(), &out); err != nil {
 				t.Fatal(err)
 			}
-			if out.String() != said {
+			got, want := strings.SplitAfter(out.String(), "\n"), strings.SplitAfter(said, "\n")
+			if scheme == "rabbitmq" {
+				slices.Sort(got)
+				slices.Sort(want)
+			}
+			if !slices.Equal(got, want) {
 				t.Errorf("it said\n%swant\n%s", out.String(), said)
 			}
 		})
