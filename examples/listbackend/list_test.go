@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	harness := conformance.Harness{
 		New:      func(context.Context) (backend.Backend, func(), error) { return list.New(), nil, nil },
 		Parallel: true,
-		Slack:    5 * time.Second, // on a busy machine, as the next
+		Slack:    5 * time.Second, // on a busy machine
 		Patience: 3 * time.Minute,
 	}
 	t.Run("real time", func(t *testing.T) { conformance.Run(t, harness) })
