@@ -118,7 +118,7 @@ end
 
 -- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil
 -- for one that Java has moved. entries are those of HANDED, whose first ones, up to last,
--- are behind us; without them it reads HANDED when it is asked.
+-- were passed; without them it reads HANDED when it is asked.
 local function recognizer(entries, last)
   local by_digest
   last = last or 0
