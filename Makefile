@@ -16,7 +16,7 @@ demo: ## Watch a delay queue at work (about 15 s)
 demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute)
 	@.ci/demo-picture
 
-# The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
+# The tests are in three tiers; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests.
 #
 # Most tests wait for times and servers, so twelve of a package run at once, whatever the number of processors. The longest packages
