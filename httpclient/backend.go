@@ -22,9 +22,11 @@ type Backend struct {
 	store  wire.Store
 	traits backend.Traits
 
-	instance atomic.Pointer[string] // the run of the server that replied last
+	instance atomic.Pointer[string] // the last run of the server that was seen
+	several  atomic.Bool            // whether servers share the address: another one would execute a repetition again
 
 	mu      sync.Mutex
+	seen    []string // all runs of the server
 	handles map[*queue]struct{}
 	closed  bool
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -82,7 +83,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	data, maybe, err := b.try(ctx, http.MethodPost, path, header, body)
 	lost := maybe && data == nil
 	for _, pause := range pauses {
-		if !maybe || data != nil || ctx.Err() != nil {
+		if !maybe || data != nil || ctx.Err() != nil || b.several.Load() {
 			break
 		}
 		if known != nil {
@@ -162,6 +163,7 @@ func (b *Backend) try(ctx context.Context, method, path string, header http.Head
 	// From then on the transport may write the request, also after Do has returned for the end of ctx.
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	known := b.instance.Load()
 	r, err := http.NewRequestWithContext(ctx, method, b.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, fmt.Errorf("making a request: %w", err)
@@ -192,9 +194,25 @@ func (b *Backend) try(ctx context.Context, method, path string, header http.Head
 		data = []byte{}
 	}
 	if instance := reply.Header.Get(wire.InstanceHeader); instance != "" {
-		b.instance.Store(&instance)
+		b.noteInstance(instance, known)
 	}
 	return data, true, failure(reply, data)
+}
+
+// noteInstance notes which run of a server replied to a request that was sent when known was the
+// last one. An earlier run that replies later than that is another server at the same address.
+func (b *Backend) noteInstance(instance string, known *string) {
+	if last := b.instance.Load(); last != nil && *last == instance {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(b.seen, instance) {
+		b.seen = append(b.seen, instance)
+		b.instance.Store(&instance)
+	} else if known != nil && *known != instance && *b.instance.Load() != instance {
+		b.several.Store(true)
+	}
 }
 
 // cause is the error without the URL, which the caller knows.

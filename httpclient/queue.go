@@ -279,7 +279,11 @@ func (q *queue) Purge(ctx context.Context) (int64, error) {
 
 // PauseAll is as in backend.Queue.
 func (q *queue) PauseAll(ctx context.Context, p backend.Pause) error {
-	return q.post(ctx, "pause", wire.Pause{For: wire.Duration(p.For), Until: wire.Time(p.Until)}, &wire.Done{})
+	asked := wire.Pause{Until: wire.Time(p.Until)}
+	if p.For != 0 {
+		asked.For = (*wire.Duration)(&p.For)
+	}
+	return q.post(ctx, "pause", asked, &wire.Done{})
 }
 
 // ResumeAll is as in backend.Queue.

@@ -15,6 +15,7 @@ type health struct {
 	version        string
 	clock          float64
 	commit         string
+	isolation      string
 	vacuum         bool
 	snapshot       *float64 // the oldest one that is held
 	holder         *string
@@ -26,6 +27,7 @@ type health struct {
 }
 
 const healthQuery = `SELECT current_setting('server_version'), extract(epoch FROM clock_timestamp())::float8, current_setting('synchronous_commit'),
+	current_setting('default_transaction_isolation'),
 	current_setting('autovacuum') = 'on',
 	(SELECT extract(epoch FROM max(clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()),
 	(SELECT application_name || ' (process ' || pid || ')' FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1),
@@ -41,7 +43,7 @@ func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	}
 	began := time.Now()
 	h, err := call(ctx, b, healthQuery, []any{b.cfg.name("messages")}, func(h *health, s scan) error {
-		return s(&h.version, &h.clock, &h.commit, &h.vacuum, &h.snapshot, &h.holder, &h.slots, &h.dead, &h.live,
+		return s(&h.version, &h.clock, &h.commit, &h.isolation, &h.vacuum, &h.snapshot, &h.holder, &h.slots, &h.dead, &h.live,
 			&h.notifications, &h.connections, &h.maxConnections)
 	})
 	if err != nil {
@@ -55,7 +57,7 @@ func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	return admin.Examination{
 		Findings: []admin.Finding{
 			{About: "version", Text: "PostgreSQL " + h.version},
-			h.durability(), h.autovacuum(), h.horizon(), h.inactiveSlots(), h.deadRows(), h.notify(), h.room(),
+			h.durability(), h.isolationLevel(), h.autovacuum(), h.horizon(), h.inactiveSlots(), h.deadRows(), h.notify(), h.room(),
 		},
 		Clocks: []admin.ClockDifference{clock},
 	}, nil
@@ -65,6 +67,14 @@ func (h *health) durability() admin.Finding {
 	f := admin.Finding{About: "durability", Text: "synchronous_commit is " + h.commit}
 	if h.commit == "off" {
 		f.Severity, f.Remedy = admin.Warning, "set it to on: a crash of the server loses the last pushes that it confirmed"
+	}
+	return f
+}
+
+func (h *health) isolationLevel() admin.Finding {
+	f := admin.Finding{About: "isolation", Text: "default_transaction_isolation is " + h.isolation}
+	if h.isolation != "read committed" {
+		f.Severity, f.Remedy = admin.Warning, "set it to 'read committed' for delayq's user: a claim that waits for PauseAll may hand out messages after it"
 	}
 	return f
 }

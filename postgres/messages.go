@@ -526,5 +526,5 @@ func (m *messages) do(ctx context.Context, statement string, args ...any) error 
 
 // addActivity adds to the queue's activity.
 func (m *messages) addActivity(ctx context.Context, a backend.Activity) error {
-	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint", "bigint[]"), m.queue, a.Pushed, a.Acked, a.Lateness[:])
+	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint", "bigint", "bigint[]"), m.queue, m.now().param(), a.Pushed, a.Acked, a.Lateness[:])
 }

@@ -65,15 +65,20 @@ func TestPlans(t *testing.T) {
 	plain := pool(t, url)
 	filler := opened(t, postgres.New(plain, postgres.Prefix(name)))
 	exec(t, plain, "ALTER TABLE "+name+"messages SET (autovacuum_enabled = off)") // which would count them
-	q := opened(t, postgres.New(pool(t, url, seen.explain, func(c *pgxpool.Config) { c.MaxConns = 1 }), postgres.Prefix(name)))
-	everyCall(t, q, "small", func(string) {})
+	one := pool(t, url, seen.explain, func(c *pgxpool.Config) { c.MaxConns = 1 })
+	q := opened(t, postgres.New(one, postgres.Prefix(name)))
+	repeat := func() {
+		t.Helper()
+		exec(t, one, "SELECT "+name+"claim('q', NULL, 50, 3600000000, 1, -1, -1, true)")
+	}
+	everyCall(t, q, repeat, "small", func(string) {})
 	for name, delay := range map[string]time.Duration{"ready": 0, "later": time.Hour} {
 		for part := range slices.Chunk(pushes(n/2, name, delay), 1000) {
 			none(t, filler.Schedule(t.Context(), part))
 		}
 	}
 	seen.take()
-	everyCall(t, q, "large", func(call string) {
+	everyCall(t, q, repeat, "large", func(call string) {
 		t.Helper()
 		texts, scans := seen.take(), 0
 		for _, text := range texts {
@@ -101,8 +106,8 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// everyCall makes each call on 50 messages. done is called after each.
-func everyCall(t *testing.T, q backend.Queue, name string, done func(call string)) {
+// everyCall makes each call on 50 messages, and repeats a claim. done is called after each.
+func everyCall(t *testing.T, q backend.Queue, repeatClaim func(), name string, done func(call string)) {
 	t.Helper()
 	const some = 50
 	ctx := t.Context()
@@ -134,6 +139,8 @@ func everyCall(t *testing.T, q backend.Queue, name string, done func(call string
 		ds, err := q.Receive(ctx, some, time.Hour)
 		must(t, err)
 		done("Receive")
+		repeatClaim()
+		done("a repeated claim")
 		for _, d := range ds {
 			ls = append(ls, d.Lease())
 		}

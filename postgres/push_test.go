@@ -58,3 +58,20 @@ func TestPushForgetsItsFirstTry(t *testing.T) {
 	_, err = q.Purge(ctx)
 	must(t, err)
 }
+
+// TestEndedWindowsAreDeleted leaves ids of ended windows faster than claims delete them: a push
+// deletes them with its activity, where nobody claims.
+func TestEndedWindowsAreDeleted(t *testing.T) {
+	t.Parallel()
+	name := freshName()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, postgres.Prefix(name)))
+	none(t, q.Schedule(t.Context(), pushes(1, "there", time.Hour)))
+	exec(t, p, "INSERT INTO "+name+"messages (queue, id, state, at, seq, due, unique_until, body) SELECT 'q', 'ended-' || i, 3, 1, i, 1, 1, '' FROM generate_series(1, 5000) i")
+	exec(t, p, "INSERT INTO "+name+"messages (queue, id, state, at, seq, due, unique_until, body) SELECT 'q', 'open', 3, 1::bigint << 60, 0, 1, 1::bigint << 60, ''")
+	none(t, q.Schedule(t.Context(), pushes(2500, "new", time.Hour)))
+	await(t, "the ended ids to be deleted", func() (gone bool) {
+		must(t, p.QueryRow(t.Context(), "SELECT array_agg(id) = '{open}' FROM "+name+"messages WHERE state = 3").Scan(&gone))
+		return gone
+	})
+}

@@ -197,7 +197,7 @@ func TestURL(t *testing.T) {
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	server := testenv.Postgres(t, "autovacuum=off", "synchronous_commit=off")
+	server := testenv.Postgres(t, "autovacuum=off", "synchronous_commit=off", "default_transaction_isolation=repeatable read")
 	p := pool(t, server.URL())
 	b := postgres.New(p, postgres.Prefix("ex_"))
 	defer func() { _ = b.Close() }()
@@ -210,7 +210,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for about, want := range map[string]admin.Severity{"autovacuum": admin.Problem, "durability": admin.Warning, "snapshots": admin.Fine, "version": admin.Fine} {
+	for about, want := range map[string]admin.Severity{"autovacuum": admin.Problem, "durability": admin.Warning, "isolation": admin.Warning, "snapshots": admin.Fine, "version": admin.Fine} {
 		if got, ok := found[about]; got != want || !ok {
 			t.Errorf("%s is %v, want %v", about, got, want)
 		}

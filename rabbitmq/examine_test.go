@@ -99,6 +99,7 @@ func TestRemove(t *testing.T) {
 			must(t, err)
 			return slices.Equal(left, []string{"1 messages in " + name + ".v1.q.two"})
 		})
+		must(t, b.Close()) // a backend declares the namespace again when its connection breaks
 		must(t, b.Remove(ctx, "two"), b.Remove(ctx, "two"), b.RemoveNamespace(ctx), b.RemoveNamespace(ctx))
 	}
 	if qs := queuesOf(t, server, vhost); len(qs) > 0 {

@@ -75,19 +75,17 @@ func (c *request) pause() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := backend.Pause{For: time.Duration(asked.For), Until: wire.At(asked.Until)}
+	p := backend.Pause{Until: wire.At(asked.Until)}
+	if asked.For != nil { // 0 is no pause without an end
+		if p.For = time.Duration(*asked.For); valid.PauseFor(p.For) != nil {
+			return nil, backend.Invalid("for", p.For, "more than 0, up to "+backend.MaxDelay.String())
+		}
+	}
 	if err := valid.Pause(p); err != nil {
 		return nil, err
 	}
-	if !p.Until.IsZero() {
-		if valid.Due(p.Until) != nil {
-			err = backend.Invalid("until", p.Until, "a time from 1970 to 2200")
-		}
-	} else if p.For != 0 {
-		err = valid.PauseFor(p.For)
-	}
-	if err != nil {
-		return nil, err
+	if !p.Until.IsZero() && valid.Due(p.Until) != nil {
+		return nil, backend.Invalid("until", p.Until, "a time from 1970 to 2200")
 	}
 	return wire.Done{}, c.q.PauseAll(c.ctx, p)
 }

@@ -69,6 +69,8 @@ func TestBadInput(t *testing.T) {
 		{"receive", `{"wait": -1}`, 400, wire.Invalid, "wait"},
 		{"ack", `{"leases": ["x"]}`, 400, wire.Invalid, "lease"},
 		{"ack", `{"leases": [""]}`, 400, wire.Invalid, "lease"},
+		{"ack", `{"leases": ["AQAAAAAAAAACAAAAAAAAAAT_"]}`, 400, wire.Invalid, "lease"},                 // not UTF-8
+		{"dead", `{"messages": [{"lease": "AQAAAAAAAAACAAAAAAAAAARhAA"}]}`, 400, wire.Invalid, "lease"}, // a NUL
 		{"nack", `{"messages": [{"lease": "AQAAAAAAAAACAAAAAAAAAAR4", "untouched": true, "after": 1}]}`, 400, wire.Invalid, "untouched"},
 		{"ack", `{"leases": ["AQAAAAAAAAACAAAAAAAAAAR4"]}`, 409, wire.LeaseLost, "lease lost"},
 		{"cancel", `{"ids": ["nosuch"]}`, 404, wire.NotFound, "no such message"},
@@ -76,6 +78,8 @@ func TestBadInput(t *testing.T) {
 		{"dead/trim", `{}`, 400, wire.Invalid, "max_age"},
 		{"pause", `{"for": 1, "until": "2100-01-01T00:00:00Z"}`, 400, wire.Invalid, "one of them"},
 		{"pause", `{"until": "0001-01-01T00:00:00Z"}`, 400, wire.Invalid, "invalid until"},
+		{"pause", `{"for": 0}`, 400, wire.Invalid, "invalid for"},
+		{"pause", `{"for": "-1s"}`, 400, wire.Invalid, "invalid for"},
 		{"nosuch", `{}`, 404, wire.NoSuchPath, "openapi.json"},
 	} {
 		p := f.post(t, tt.verb, tt.body).want(t, tt.status, tt.code)

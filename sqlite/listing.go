@@ -36,7 +36,7 @@ func (m *messages) Get(ctx context.Context, ids []string) ([]backend.MessageInfo
 			}
 			return outcome
 		})
-		return nil
+		return ctx.Err() // the reads after its end were interrupted
 	})
 	if err != nil {
 		return make([]backend.MessageInfo, len(ids)), backend.FailAll(len(ids), err)

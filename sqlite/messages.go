@@ -353,7 +353,7 @@ func (m *messages) TrimDead(ctx context.Context, r backend.Retention) (removed i
 		now := m.now()
 		beyond := int64(0)
 		if r.MaxCount > 0 {
-			n, _, err := t.number("count_between", m.queue, int64(dead), int64(math.MinInt64), int64(math.MaxInt64))
+			n, _, err := t.number("count_dead", m.queue, int64(r.MaxCount)+mostTrimmed)
 			if err != nil {
 				return err
 			}

@@ -2,9 +2,12 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // A countedContext ends when it has been asked a number of times.
@@ -19,6 +22,28 @@ func (c *countedContext) Err() error {
 		return context.Canceled
 	}
 	return nil
+}
+
+// TestGetInterrupted ends the contexts of calls of Get, at each step of one. Each error says so.
+func TestGetInterrupted(t *testing.T) {
+	q := open(t, newFile(t))
+	ids := make([]string, 50)
+	failed := 0
+	for steps := range 60 {
+		limited := new(countedContext)
+		limited.left.Store(int64(steps))
+		_, errs := q.Get(limited, ids)
+		for i, err := range errs {
+			if errors.Is(err, context.Canceled) {
+				failed++
+			} else if !errors.Is(err, backend.ErrNotFound) {
+				t.Fatalf("after %d steps, id %d: %v", steps, i, err)
+			}
+		}
+	}
+	if failed < 10 {
+		t.Fatalf("%d ids were not looked for, want more", failed)
+	}
 }
 
 // TestStatsInterrupted ends the contexts of calls of Stats, at each step of one. Calls after it see

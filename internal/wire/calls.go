@@ -187,7 +187,7 @@ type Removed struct {
 
 // Pause holds the messages of a queue back.
 type Pause struct {
-	For   Duration   `json:"for,omitempty"`
+	For   *Duration  `json:"for,omitempty"` // nil for no end
 	Until *time.Time `json:"until,omitempty"`
 }
 

@@ -31,13 +31,15 @@ BEGIN
     END IF;
     IF p_again THEN
         WITH l AS MATERIALIZED (
-            SELECT m.id FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.id FOR UPDATE SKIP LOCKED
+            SELECT m.id FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.at, m.seq FOR UPDATE SKIP LOCKED
         ) SELECT array_agg(l.id) INTO free FROM l;
         -- what was replaced meanwhile is another message, which may not be due
         UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
-        WHERE m.queue = p_queue AND m.id = ANY (free) AND m.attempts = 0;
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(free) u (id) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND m.attempts = 0;
         RETURN QUERY UPDATE public.delayq_messages m SET at = CASE WHEN paused IS NULL THEN t + p_lease ELSE m.at END
-        WHERE m.queue = p_queue AND m.id = ANY (free) AND m.state + 0 = 1 AND m.at + 0 > t
+        FROM (SELECT u.*, p_queue AS queue FROM unnest(free) u (id) ORDER BY u.id COLLATE "C") u
+        WHERE m.queue = u.queue AND m.id = u.id AND m.state + 0 = 1 AND m.at + 0 > t
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
         RETURN QUERY SELECT NULL::text, t, t, NULL::int, t, NULL::bigint, NULL::bytea, NULL::bytea;
         RETURN;
