@@ -169,7 +169,7 @@ func Timeout(d time.Duration) ConsumeOption {
 
 // OnDead has f called for each message that this Consume makes a dead letter: the message, the
 // reason of the dead letter and the error that it comes from, such as the handler's. Messages that
-// no handler got are reported too: those whose attempts ended without a word from a worker, and
+// no handler got are reported too: those whose attempts no worker has settled, and
 // expired ones with [DeadLetterExpired]. Those that a handler makes dead letters with
 // [Delivery.DeadLetter] are not.
 //
@@ -224,7 +224,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Clock:     q.clock,
 		Log:       q.log,
 		Lease:     q.lease,
-		InProcess: !q.Supports(Durability),
+		InProcess: q.traits.Calls == backend.NoRoundTrip && !q.Supports(Durability),
 		Calls:     q.traits.Calls,
 		MaxDelay:  valid.MaxDelay(q.traits),
 		Handle:    func(ctx context.Context, d consumer.Delivery) error { return h.call(ctx, d.(delivery).Delivery) },

@@ -2,6 +2,7 @@ package delayq_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -62,6 +63,95 @@ func TestTimeoutIgnoredAfterAnExtend(t *testing.T) {
 			t.Errorf("the second attempt began after %v, want %v", again, want)
 		}
 		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// late marks the context of a call that takes a second to reach the store.
+type late struct{}
+
+// A handler's Extend that is on its way when the message is given up does not keep it from others, and
+// neither does a store that fails at that moment.
+func TestTimeoutIgnoredBesideAnExtend(t *testing.T) {
+	for name, extend := range map[string]func(s *seam, ctx context.Context, d *delayq.Delivery) error{
+		"on its way": func(_ *seam, ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(time.Minute + 4500*time.Millisecond) // virtual; given up after 1m5s
+			return d.Extend(context.WithValue(context.WithoutCancel(ctx), late{}, true), 12*time.Hour)
+		},
+		"the store fails": func(s *seam, ctx context.Context, d *delayq.Delivery) error {
+			must(t, d.Extend(ctx, 12*time.Hour))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.before = once("extend")
+			return delayq.ErrLeaseLost
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				const lease = 9 * time.Second
+				s := newSeam()
+				s.before = func(ctx context.Context, _ string) error {
+					if ctx.Value(late{}) != nil {
+						time.Sleep(time.Second) // virtual
+					}
+					return nil
+				}
+				q := newQueue(t, s.option(), delayq.WithLease(lease))
+				push(t, q)
+				began := time.Now()
+				var again time.Duration
+				consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+					if d.Attempt > 1 {
+						again = time.Since(began)
+						return nil
+					}
+					if err := extend(s, ctx, d); !errors.Is(err, delayq.ErrLeaseLost) {
+						t.Errorf("Extend: %v", err)
+					}
+					time.Sleep(20 * time.Hour) // virtual
+					return nil
+				}, delayq.Timeout(time.Minute), delayq.Workers(2))
+				if first := time.Minute + 5*time.Second + lease; again < first || again > first+lease/2 {
+					t.Errorf("the second attempt began after %v, want soon after %v", again, first)
+				}
+				wantCounts(t, q, delayq.Stats{})
+			})
+		})
+	}
+}
+
+// A handler that ignores its timeout is given up after a call of its own that settles nothing.
+func TestTimeoutIgnoredBesideAnAck(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const lease = 9 * time.Second
+		s := newSeam()
+		failed := once("ack")
+		s.before = func(ctx context.Context, op string) error {
+			err := failed(ctx, op)
+			if err != nil {
+				time.Sleep(3 * time.Second) // virtual
+			}
+			return err
+		}
+		var log journal
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(lease))
+		push(t, q, delayq.ID("17"))
+		began := time.Now()
+		var again time.Duration
+		consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			if d.Attempt > 1 {
+				again = time.Since(began)
+				return nil
+			}
+			time.Sleep(time.Minute + 4*time.Second) // virtual
+			wantIs(t, d.Ack(context.WithoutCancel(ctx)), errStore)
+			time.Sleep(20 * time.Hour) // virtual
+			return nil
+		}, delayq.Timeout(time.Minute), delayq.Workers(2))
+		if last := time.Minute + 10*time.Second + lease; again == 0 || again > last {
+			t.Errorf("the second attempt began after %v, want by %v", again, last)
+		}
+		wantCounts(t, q, delayq.Stats{})
+		log.Want(t, "handler ignores its timeout", "id=17")
 	})
 }
 

@@ -121,6 +121,7 @@ type run struct {
 	timer       clockwork.Timer // nil without a timeout
 	leaseEnd    clockwork.Timer // nil as long as no renewal has begun
 	abandoned   bool            // its lease is no longer renewed
+	shortening  bool            // a goroutine makes that lease shorter
 	lost        bool            // its lease is lost
 	undone      bool            // a renewal may have undone the handler's Extend
 	restoring   bool            // a goroutine repeats that Extend

@@ -111,7 +111,7 @@ func decide(e ending, retry func(err error) time.Duration) decision {
 // abandoned is the failure of a message that was handed out as often as it may be, each time to a
 // worker that never settled it.
 func abandoned(attempts int) *Failure {
-	err := fmt.Errorf("%d attempts ended without a word from the worker", attempts)
+	err := fmt.Errorf("%d attempts ended unsettled", attempts)
 	return &Failure{Err: err, Reason: err.Error(), Kind: telemetry.FailedAbandoned}
 }
 

@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		"stopped after an hour":                {ending{failure: failure(), cause: ErrDrain, held: time.Hour}, decision{action: Retried, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
 		"stopped after an hour, last attempt":  {ending{failure: failure(), cause: ErrDrain, held: time.Hour, attempt: 3, maxAttempts: 3}, decision{action: Died, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
 		"stopped, clock set back":              {ending{failure: failure(), cause: ErrDrain, held: -time.Hour}, decision{action: Returned, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
-		"handed out more often than allowed":   {ending{failure: abandoned(3), attempt: 4, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedAbandoned, reason: "3 attempts ended without a word from the worker"}},
+		"handed out more often than allowed":   {ending{failure: abandoned(3), attempt: 4, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedAbandoned, reason: "3 attempts ended unsettled"}},
 		"handler ended its goroutine":          {ending{failure: &exited}, decision{action: Retried, delay: policy, kind: telemetry.FailedExit, reason: "handler ended its goroutine (runtime.Goexit)"}},
 		"context ended for the user's reasons": {ending{failure: failure(), cause: errors.New("cancelled")}, decision{action: Retried, delay: policy, kind: telemetry.FailedHandler, reason: reason}},
 	} {

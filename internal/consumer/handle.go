@@ -70,7 +70,10 @@ func (c *consumer) timedOut(r *run) {
 func (c *consumer) abandon(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
+	_, running := c.running[r]
+	if running && r.d.Lease().Ended() { // perhaps the call that settles it fails
+		r.timer = c.Clock.AfterFunc(obeyWithin, func() { c.abandon(r) })
+	} else if running {
 		r.abandoned = true
 		r.d.Lease().Abandon()
 		if !r.restoring { // else a repeated Extend might overtake the call
@@ -83,21 +86,39 @@ func (c *consumer) abandon(r *run) {
 }
 
 func (c *consumer) shortenLocked(r *run) {
-	if c.handling.Err() == nil { // else Run may have returned
+	if c.handling.Err() == nil && !r.shortening { // else Run may have returned
+		r.shortening = true
 		c.returning.Go(func() { c.shorten(r) })
 	}
 }
 
+// outlastsLocked reports whether the lease of an abandoned run would end later than it is to end: the
+// call that made it shorter failed, or the handler's own Extend came after it.
+func (c *consumer) outlastsLocked(r *run) bool {
+	l := r.d.Lease()
+	return r.abandoned && !r.lost && !r.restoring && !l.Ended() && l.Left(c.Clock.Now()) > c.Lease
+}
+
 // shorten makes the lease of an abandoned run end one lease from now, if it would end later.
 func (c *consumer) shorten(r *run) {
-	l, kept := r.d.Lease(), c.Clock.Now().Add(c.Lease)
-	if _, later := l.Overtaken(kept); !later {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r.shortening = false
+	}()
+	l, now := r.d.Lease(), c.Clock.Now()
+	kept := now.Add(c.Lease)
+	if _, later := l.Overtaken(kept); !later && l.Left(now) <= c.Lease {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.giving, settleWithin)
 	defer cancel()
 	ends, errs := c.Store.Extend(ctx, []backend.Lease{l.Token()}, c.Lease)
-	if err := cmp.Or(errs...); err != nil {
+	if err := cmp.Or(errs...); errors.Is(err, backend.ErrLeaseLost) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r.lost = true
+	} else if err != nil {
 		c.notRenewed(r, err)
 	} else {
 		l.Renew(ends[0], kept)

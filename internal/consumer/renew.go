@@ -71,6 +71,9 @@ func (c *consumer) renewable(kept time.Time) (rs []*run, ls []*lease.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.running {
+		if c.outlastsLocked(r) {
+			c.shortenLocked(r)
+		}
 		if l := r.d.Lease(); !r.abandoned && l.Renewable(kept) {
 			rs, ls = append(rs, r), append(ls, l)
 			c.watchLeaseLocked(r)

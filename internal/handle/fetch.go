@@ -83,6 +83,11 @@ func (q *Queue) deliver(r received) {
 // no Receive wants any more.
 func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 	q.mu.Lock()
+	if q.closed { // a Receive that returned them could not settle them
+		q.mu.Unlock()
+		q.giveBack(ds)
+		return
+	}
 	rest := q.waiting[:0]
 	for _, w := range q.waiting {
 		if w.lease != lease || len(ds) == 0 {

@@ -35,6 +35,24 @@ func TestOneClaimForAllReceives(t *testing.T) {
 	})
 }
 
+// A claim that ends after Close is given back, though a Receive has not left yet.
+func TestDeliverAllAfterClose(t *testing.T) {
+	t.Parallel()
+	f := open(t, new(store))
+	w := &waiter{limit: 2, lease: time.Minute, got: make(chan received, 1)}
+	if err := f.enter(w); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.deliverAll(deliveries(0, 2), time.Minute)
+	if len(w.got) > 0 {
+		t.Errorf("the Receive got %v", <-w.got)
+	}
+	equal(t, "given back", f.store.returned(), []string{"0 true", "1 true"})
+}
+
 // Messages go to the Receives in the order of their calls, to those of the claim's lease alone.
 func TestDeliverAll(t *testing.T) {
 	t.Parallel()

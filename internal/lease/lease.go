@@ -121,6 +121,9 @@ func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, 
 	}
 	if len(kept) > 0 {
 		for i, err := range extend(ctx, s, kept, length, now) {
+			if err == nil && kept[i].abandoned.Load() { // meanwhile
+				err = backend.ErrLeaseLost
+			}
 			outcomes[at[i]] = err
 		}
 	}
