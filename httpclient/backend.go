@@ -23,7 +23,7 @@ type Backend struct {
 	traits backend.Traits
 
 	instance atomic.Pointer[string] // the last run of the server that was seen
-	several  atomic.Bool            // whether servers share the address: another one would execute a repetition again
+	shared   atomic.Int64           // when two servers were seen at the address, in nanoseconds since 1970
 
 	mu      sync.Mutex
 	seen    []string // all runs of the server

@@ -83,7 +83,7 @@ func (b *Backend) postKeyed(ctx context.Context, path, key string, value, into a
 	data, maybe, err := b.try(ctx, http.MethodPost, path, header, body)
 	lost := maybe && data == nil
 	for _, pause := range pauses {
-		if !maybe || data != nil || ctx.Err() != nil || b.several.Load() {
+		if !maybe || data != nil || ctx.Err() != nil || b.isShared() {
 			break
 		}
 		if known != nil {
@@ -211,9 +211,17 @@ func (b *Backend) noteInstance(instance string, known *string) {
 		b.seen = append(b.seen, instance)
 		b.instance.Store(&instance)
 	} else if known != nil && *known != instance && *b.instance.Load() != instance {
-		b.several.Store(true)
+		b.shared.Store(time.Now().UnixNano())
 	}
 }
+
+// sharedFor is how long a client takes its address for that of several servers after it has seen two.
+// A rolling restart has two for some seconds.
+const sharedFor = 10 * time.Minute
+
+// isShared reports whether several servers have the address: another one would execute a repetition
+// again.
+func (b *Backend) isShared() bool { return time.Now().UnixNano()-b.shared.Load() < int64(sharedFor) }
 
 // cause is the error without the URL, which the caller knows.
 func cause(err error) error {

@@ -524,7 +524,20 @@ func (m *messages) do(ctx context.Context, statement string, args ...any) error 
 	return err
 }
 
-// addActivity adds to the queue's activity.
+// addActivity adds to the queue's activity. Then it deletes ids whose UniqueFor has ended, more than
+// were pushed: claims alone would delete fewer than a fast queue leaves. It takes a few at a time,
+// since a push of such an id waits meanwhile.
 func (m *messages) addActivity(ctx context.Context, a backend.Activity) error {
-	return m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint", "bigint", "bigint[]"), m.queue, m.now().param(), a.Pushed, a.Acked, a.Lateness[:])
+	err := m.do(ctx, m.b.cfg.call("count", "text", "bigint", "bigint", "bigint[]"), m.queue, a.Pushed, a.Acked, a.Lateness[:])
+	if err != nil {
+		return err
+	}
+	const some = 2000
+	for left := 2*a.Pushed + some; left > 0; left -= some {
+		n, err := call(ctx, m.b, m.b.cfg.call("sweep", "text", "bigint", "int"), []any{m.queue, m.now().param(), some}, func(n *int64, s scan) error { return s(n) })
+		if err != nil || n < some { // the next time tries again
+			break
+		}
+	}
+	return nil
 }

@@ -67,18 +67,20 @@ func TestPlans(t *testing.T) {
 	exec(t, plain, "ALTER TABLE "+name+"messages SET (autovacuum_enabled = off)") // which would count them
 	one := pool(t, url, seen.explain, func(c *pgxpool.Config) { c.MaxConns = 1 })
 	q := opened(t, postgres.New(one, postgres.Prefix(name)))
-	repeat := func() {
+	rare := func() {
 		t.Helper()
+		exec(t, one, "SELECT "+name+"sweep('q', NULL, 50)")
 		exec(t, one, "SELECT "+name+"claim('q', NULL, 50, 3600000000, 1, -1, -1, true)")
 	}
-	everyCall(t, q, repeat, "small", func(string) {})
+	everyCall(t, q, rare, "small", func(string) {})
 	for name, delay := range map[string]time.Duration{"ready": 0, "later": time.Hour} {
 		for part := range slices.Chunk(pushes(n/2, name, delay), 1000) {
 			none(t, filler.Schedule(t.Context(), part))
 		}
 	}
+	exec(t, plain, "INSERT INTO "+name+"messages (queue, id, state, at, seq, due, unique_until, body) SELECT 'q', 'taken-' || i, 3, 1::bigint << 60, i, 1, 1::bigint << 60, '' FROM generate_series(1, 20000) i")
 	seen.take()
-	everyCall(t, q, repeat, "large", func(call string) {
+	everyCall(t, q, rare, "large", func(call string) {
 		t.Helper()
 		texts, scans := seen.take(), 0
 		for _, text := range texts {
@@ -106,8 +108,8 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// everyCall makes each call on 50 messages, and repeats a claim. done is called after each.
-func everyCall(t *testing.T, q backend.Queue, repeatClaim func(), name string, done func(call string)) {
+// everyCall makes each call on 50 messages, and rare ones. done is called after each.
+func everyCall(t *testing.T, q backend.Queue, rare func(), name string, done func(call string)) {
 	t.Helper()
 	const some = 50
 	ctx := t.Context()
@@ -139,8 +141,8 @@ func everyCall(t *testing.T, q backend.Queue, repeatClaim func(), name string, d
 		ds, err := q.Receive(ctx, some, time.Hour)
 		must(t, err)
 		done("Receive")
-		repeatClaim()
-		done("a repeated claim")
+		rare()
+		done("a sweep and a repeated claim")
 		for _, d := range ds {
 			ls = append(ls, d.Lease())
 		}

@@ -51,9 +51,9 @@ func TestManyDeadLetters(t *testing.T) {
 	const n = 3000
 	const within, latency = 100 * time.Second, 50 * time.Millisecond
 	direct := vhost(t)
-	makeDead(deadline(t, patience), t, open(t, direct), n)
+	makeDead(deadline(t, patience), t, open(t, direct, few), n)
 	url, far := behindProxy(t, direct)
-	q := open(t, url)
+	q := open(t, url, few)
 	if n*latency < within {
 		t.Fatal("a round trip for each letter would not exceed the deadline")
 	}
@@ -164,7 +164,7 @@ func TestConcurrentDeadLetterCalls(t *testing.T) {
 // TestRedriveAllOfOneID redrives letters on two pages of the listing. Three of them have one id.
 func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
-	b := newBackend(t, vhost(t))
+	b := newBackend(t, vhost(t), few)
 	ctx := deadline(t, patience)
 	q, err := newQueue(t, b, "same-id")
 	must(t, err)
@@ -200,7 +200,7 @@ func TestPagesOfOneID(t *testing.T) {
 	const n = 60
 	url := vhost(t)
 	ctx := deadline(t, patience)
-	handles := []backend.Queue{openOn(t, newBackend(t, url), "same"), openOn(t, newBackend(t, url), "same")}
+	handles := []backend.Queue{openOn(t, newBackend(t, url, few), "same"), openOn(t, newBackend(t, url, few), "same")}
 	for range n {
 		must(t, handles[0].Schedule(ctx, message("same", 0))...)
 	}

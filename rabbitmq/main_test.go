@@ -74,6 +74,10 @@ func vhost(t *testing.T) string {
 	return server.VhostURL(name)
 }
 
+// few has a vhost of the test's own get one queue for delays instead of 200, which cost the broker
+// seconds. It is for tests that do not look at how messages wait.
+var few = rabbitmq.Buckets(time.Second)
+
 // vhosts bounds the tests with a vhost of their own to two at a time. A broker on a busy machine
 // fails to declare the levels of six vhosts, with cluster_not_formed.
 var vhosts = make(chan struct{}, 2)

@@ -37,7 +37,7 @@ func TestOtherArguments(t *testing.T) {
 	ch := channel(t, url)
 	_, err := ch.QueueDeclare("delayq.v1.q.taken", true, false, false, false, nil)
 	must(t, err)
-	b := newBackend(t, url)
+	b := newBackend(t, url, few)
 	_, err = tryOpen(t, b, "taken")
 	wantError(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
 	openOn(t, b, "free")

@@ -89,7 +89,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 	} {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
 			t.Run(what+", "+how.Error(), func(t *testing.T) {
-				b := newBackend(t, url)
+				b := newBackend(t, url, few)
 				q := openOn(t, b, queueOf(t))
 				must(t, q.Schedule(deadline(t, patience), message("a", 0))...)
 				held := receiveOne(deadline(t, patience), t, q, "a")

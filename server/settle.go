@@ -16,11 +16,28 @@ func (c *request) leases(texts []string) ([]backend.Lease, error) {
 	ls := make([]backend.Lease, len(texts))
 	for i, text := range texts {
 		var err error
-		if ls[i], err = wire.ReadLease(text); err != nil {
+		if ls[i], err = c.lease(text); err != nil {
 			return nil, err
 		}
 	}
 	return ls, nil
+}
+
+func (c *request) lease(text string) (backend.Lease, error) {
+	l, err := wire.ReadLease(text)
+	if err != nil {
+		return l, err
+	}
+	return l, c.checkID(text, l)
+}
+
+// checkID rejects a lease whose id no pusher can have given. On PostgreSQL it would fail the others of
+// the same call.
+func (c *request) checkID(text string, l backend.Lease) error {
+	if c.traits.Supports(backend.OwnIDs) && valid.ID(l.ID) != nil {
+		return backend.Invalid("lease", text, "the lease of a message that was received")
+	}
+	return nil
 }
 
 func (c *request) namedLeases() ([]backend.Lease, error) {
@@ -76,6 +93,9 @@ func (c *request) nack() (any, error) {
 func (c *request) readReturn(asked *wire.Return) (backend.Return, error) {
 	r, err := asked.Read()
 	if err == nil {
+		err = c.checkID(asked.Lease, r.Lease)
+	}
+	if err == nil {
 		err = valid.Delay(r.Delay, c.traits)
 	}
 	if err == nil && r.Untouched && (r.Delay != 0 || r.NewHeaders) {
@@ -130,7 +150,7 @@ func (c *request) dead() (any, error) {
 		if m.ReasonBase64 != nil {
 			reason = string(m.ReasonBase64)
 		}
-		l, err := wire.ReadLease(m.Lease)
+		l, err := c.lease(m.Lease)
 		if err != nil {
 			return nil, err
 		}

@@ -72,7 +72,9 @@ func (c *consumer) abandon(r *run) {
 	defer c.mu.Unlock()
 	_, running := c.running[r]
 	if running && r.d.Lease().Ended() { // perhaps the call that settles it fails
-		r.timer = c.Clock.AfterFunc(obeyWithin, func() { c.abandon(r) })
+		if c.handling.Err() == nil {
+			r.timer = c.Clock.AfterFunc(obeyWithin, func() { c.abandon(r) })
+		}
 	} else if running {
 		r.abandoned = true
 		r.d.Lease().Abandon()

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -25,16 +23,10 @@ func Lease(l backend.Lease) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, l.ID...))
 }
 
-// isID reports whether a store may have made the id, or taken it. One that PostgreSQL does not take as
-// text would fail the leases of others in the same call.
-func isID(id []byte) bool {
-	return utf8.Valid(id) && bytes.IndexByte(id, 0) < 0
-}
-
 // ReadLease is the inverse of Lease.
 func ReadLease(text string) (backend.Lease, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(raw) <= 1+tokenBytes || raw[0] != leaseVersion || !isID(raw[1+tokenBytes:]) {
+	if err != nil || len(raw) <= 1+tokenBytes || raw[0] != leaseVersion {
 		return backend.Lease{}, backend.Invalid("lease", text, "the lease of a message that was received")
 	}
 	return backend.Lease{
