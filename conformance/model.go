@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -307,14 +308,14 @@ func at(errs []error, i int) error {
 }
 
 // prepareFlags makes rapid's flags usable, outside of a test binary too. A failure prints its seed;
-// a file of it would land in the working directory.
-func prepareFlags() {
+// a file of it would land in the working directory. Checks of several backends may run at once.
+var prepareFlags = sync.OnceFunc(func() {
 	if !testing.Testing() && !flag.Parsed() {
 		testing.Init()
 		_ = flag.CommandLine.Parse(nil)
 	}
 	_ = flag.Set("rapid.nofailfile", "true")
-}
+})
 
 // reporter makes rapid report to a test run.
 type reporter struct {
