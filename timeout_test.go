@@ -40,29 +40,38 @@ func TestTimeoutIgnored(t *testing.T) {
 	})
 }
 
+// secondAttempt consumes a message whose first handler ignores its timeout of a minute: it does first,
+// and hangs. It returns how long after the start another worker had the message.
+func secondAttempt(t *testing.T, q delayq.Queue, first func(context.Context, *delayq.Delivery)) (again time.Duration) {
+	t.Helper()
+	began := time.Now()
+	consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+		if d.Attempt > 1 {
+			again = time.Since(began)
+			return nil
+		}
+		first(ctx, d)
+		time.Sleep(20 * time.Hour) // virtual
+		return nil
+	}, delayq.Timeout(time.Minute), delayq.Workers(2))
+	wantCounts(t, q, delayq.Stats{})
+	return again
+}
+
 // What a handler that ignores its timeout asked for itself does not keep the message from others.
 func TestTimeoutIgnoredAfterAnExtend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const lease = 9 * time.Second
 		q := newQueue(t, delayq.WithLease(lease))
 		push(t, q)
-		began := time.Now()
-		var again time.Duration
-		consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-			if d.Attempt > 1 {
-				again = time.Since(began)
-				return nil
-			}
+		again := secondAttempt(t, q, func(ctx context.Context, d *delayq.Delivery) {
 			must(t, d.Extend(ctx, 12*time.Hour))
 			time.Sleep(time.Minute + 10*time.Second) // virtual
 			wantIs(t, d.Extend(context.WithoutCancel(ctx), 12*time.Hour), delayq.ErrLeaseLost)
-			time.Sleep(20 * time.Hour) // virtual
-			return nil
-		}, delayq.Timeout(time.Minute), delayq.Workers(2))
+		})
 		if want := time.Minute + 5*time.Second + lease; again != want {
 			t.Errorf("the second attempt began after %v, want %v", again, want)
 		}
-		wantCounts(t, q, delayq.Stats{})
 	})
 }
 
@@ -97,23 +106,14 @@ func TestTimeoutIgnoredBesideAnExtend(t *testing.T) {
 				}
 				q := newQueue(t, s.option(), delayq.WithLease(lease))
 				push(t, q)
-				began := time.Now()
-				var again time.Duration
-				consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-					if d.Attempt > 1 {
-						again = time.Since(began)
-						return nil
-					}
+				again := secondAttempt(t, q, func(ctx context.Context, d *delayq.Delivery) {
 					if err := extend(s, ctx, d); !errors.Is(err, delayq.ErrLeaseLost) {
 						t.Errorf("Extend: %v", err)
 					}
-					time.Sleep(20 * time.Hour) // virtual
-					return nil
-				}, delayq.Timeout(time.Minute), delayq.Workers(2))
+				})
 				if first := time.Minute + 5*time.Second + lease; again < first || again > first+lease/2 {
 					t.Errorf("the second attempt began after %v, want soon after %v", again, first)
 				}
-				wantCounts(t, q, delayq.Stats{})
 			})
 		})
 	}
@@ -135,22 +135,13 @@ func TestTimeoutIgnoredBesideAnAck(t *testing.T) {
 		var log journal
 		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(lease))
 		push(t, q, delayq.ID("17"))
-		began := time.Now()
-		var again time.Duration
-		consume(t, q, 24*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-			if d.Attempt > 1 {
-				again = time.Since(began)
-				return nil
-			}
+		again := secondAttempt(t, q, func(ctx context.Context, d *delayq.Delivery) {
 			time.Sleep(time.Minute + 4*time.Second) // virtual
 			wantIs(t, d.Ack(context.WithoutCancel(ctx)), errStore)
-			time.Sleep(20 * time.Hour) // virtual
-			return nil
-		}, delayq.Timeout(time.Minute), delayq.Workers(2))
+		})
 		if last := time.Minute + 10*time.Second + lease; again == 0 || again > last {
 			t.Errorf("the second attempt began after %v, want by %v", again, last)
 		}
-		wantCounts(t, q, delayq.Stats{})
 		log.Want(t, "handler ignores its timeout", "id=17")
 	})
 }
