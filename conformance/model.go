@@ -51,9 +51,10 @@ type machine struct {
 	*testRun
 	rt    *rapid.T
 	queue string
-	qs    [2]backend.Queue // of two clients
-	q     backend.Queue    // of the current operation
-	scale int              // of a large batch
+	bs    [2]backend.Backend // of two clients
+	qs    [2]backend.Queue
+	q     backend.Queue // of the current operation
+	scale int           // of a large batch
 	ref   *reference
 	given []given // all of the run, stale ones too
 	fresh int     // ids that were used, where each is pushed once
@@ -68,13 +69,9 @@ type given struct {
 }
 
 func newMachine(t *testRun, rt *rapid.T, other backend.Backend, n int) *machine {
-	m := &machine{testRun: t, rt: rt, queue: fmt.Sprintf("%s.%d", t.name(), n)}
-	for i, b := range []backend.Backend{t.b, other} {
-		q, err := t.openOn(b, m.queue)
-		if err != nil {
-			rt.Fatalf("opening a queue: %v", err)
-		}
-		m.qs[i] = q
+	m := &machine{testRun: t, rt: rt, queue: fmt.Sprintf("%s.%d", t.name(), n), bs: [2]backend.Backend{t.b, other}}
+	for i := range m.bs {
+		m.qs[i] = m.open(i)
 	}
 	m.q = m.qs[0]
 	m.ref = newReference(t.now())
@@ -84,6 +81,15 @@ func newMachine(t *testRun, rt *rapid.T, other backend.Backend, n int) *machine 
 	}
 	m.scale = rapid.SampledFrom(t.scales()).Draw(rt, "scale")
 	return m
+}
+
+// open opens the queue through one of the clients.
+func (m *machine) open(client int) backend.Queue {
+	q, err := m.openOn(m.bs[client], m.queue)
+	if err != nil {
+		m.rt.Fatalf("opening a queue: %v", err)
+	}
+	return q
 }
 
 // scales returns sizes of large batches, of which a run has one. Most runs have no large batches.

@@ -90,13 +90,19 @@ func (m *machine) takeSome(dice *rand.Rand) {
 		}
 	}
 	limit, lease := m.size(dice), m.leaseFor(dice)
-	wait := m.Patience
+	q, wait := m.q, m.Patience
 	if len(ready) == 0 {
 		wait = m.Quiet / 4
+		if !m.inProcess() {
+			// On a busy machine the claim may go on when this Receive has left, and lease for a moment what is
+			// pushed next. Close waits for it.
+			q = m.open(m.which())
+			defer func() { _ = q.Close() }()
+		}
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, wait)
 	defer cancel()
-	ds, err := m.q.Receive(ctx, limit, lease)
+	ds, err := q.Receive(ctx, limit, lease)
 	switch {
 	case len(ready) == 0 && errors.Is(err, context.DeadlineExceeded):
 	case err != nil:
