@@ -18,9 +18,9 @@ import (
 // reason.
 func TestCloseUnderPushes(t *testing.T) {
 	t.Parallel()
-	url := vhost(t)
+	url, far := vhost(t), rabbitmq.Buckets(time.Hour)
 	for range 5 {
-		b := rabbitmq.New(url)
+		b := rabbitmq.New(url, far)
 		q := openOn(t, b, queueOf(t))
 		var calls sync.WaitGroup
 		for i := range 8 {
@@ -203,7 +203,7 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	t.Parallel()
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	q := open(t, server.VhostURL(vhost))
+	q := open(t, server.VhostURL(vhost), few)
 	must(t, q.Schedule(ctx, message("held", 0))...)
 	held := receiveOne(ctx, t, q, "held")
 	again := make(chan error, 1)
@@ -215,8 +215,8 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 		again <- err
 	}()
 	await(t, "two subscriptions, to end them", func() bool { // one has the message, the other waits
-		return server.Ctl("eval", `[rabbit_channel:send_command(P, {'basic.cancel', proplists:get_value(consumer_tag, C), true})
-			|| C <- rabbit_amqqueue:consumers_all(<<"`+vhost+`">>), P <- [proplists:get_value(channel_pid, C)]].`) == "[ok,ok]"
+		return server.Eval(`[rabbit_channel:send_command(P, {'basic.cancel', proplists:get_value(consumer_tag, C), true})
+			|| C <- rabbit_amqqueue:consumers_all(<<"`+vhost+`">>), P <- [proplists:get_value(channel_pid, C)]].`) == "[ok, ok]"
 	})
 	must(t, <-again)
 	if err := q.Ack(ctx, leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {

@@ -136,9 +136,9 @@ func TestNodeKilled(t *testing.T) {
 	nodes := cluster.Nodes()
 	n, longest := scale(t)
 	back := func() { nodes[0].Restart(); cluster.AwaitOK() }
-	moved := func() { nodes[1].Ctl("eval", moveLeaders) }
+	moved := func() { nodes[1].Eval(moveLeaders) }
 	dead := nameOf(nodes[0])
-	moveUsers := func() { nodes[1].Ctl("eval", moveLeadersOfUsers) }
+	moveUsers := func() { nodes[1].Eval(moveLeadersOfUsers) }
 	forget := func() { nodes[1].Ctl("forget_cluster_node", dead); moveUsers() }
 	for _, test := range []struct {
 		namespace string
@@ -179,7 +179,7 @@ const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N ||
 	{_, _, _, Name} <- [amqqueue:get_name(Q)], re:run(Name, "[.](q|dead)[.]") =/= nomatch].`
 
 // nameOf returns the name of a running node.
-func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.Ctl("eval", "node().")) }
+func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.Eval("node().")) }
 
 // TestNodeKilledUnderAHandler kills the node that a worker is connected to. The worker handles its
 // only message and waits for no more, so its subscription has ended. Another node leads the queue.
@@ -202,7 +202,7 @@ func TestNodeKilledUnderAHandler(t *testing.T) {
 			awaitNoConsumers(t, nodes[0])
 			nodes[1].Kill()
 			heal(cluster, lost)
-			again := receiveAgain(t, q, func() { nodes[0].Ctl("eval", moveLeadersOfUsers) })
+			again := receiveAgain(t, q, func() { nodes[0].Eval(moveLeadersOfUsers) })
 			if again.ID != "held" || again.Attempt != 2 {
 				t.Errorf("got %+v, want the second attempt of the message", again)
 			}

@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -69,6 +70,7 @@ func TestPushesAfterDigitDeleted(t *testing.T) {
 // TestDigitDeletedAgain removes a part again and again while the topology is declared for a push,
 // until that was begun three times. The push succeeds, and its message is there once.
 func TestDigitDeletedAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	const grain, digit = time.Minute, "delayq.v1.g60000.w0.1" // a push that was late keeps its one digit
 	url := vhost(t)
@@ -100,6 +102,7 @@ func TestDigitDeletedAgain(t *testing.T) {
 // TestDigitOfAnotherKind replaces the exchange of a digit by one of another kind. The error of a push
 // names it and gives a remedy. Once the exchange is deleted, pushes succeed.
 func TestDigitOfAnotherKind(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	url := vhost(t)
 	ctx := deadline(t, patience)
@@ -121,6 +124,7 @@ func TestDigitOfAnotherKind(t *testing.T) {
 // have an unknown outcome, and other pushes have none. Each message that the broker has confirmed
 // comes once.
 func TestDigitDeletedUnderPushes(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	const deletions = 5
 	for _, what := range []string{"exchange", "binding"} {
@@ -143,6 +147,7 @@ func TestDigitDeletedUnderPushes(t *testing.T) {
 // TestDigitDeletedAtTheLimit deletes parts where the broker accepts no further connection to declare
 // them again.
 func TestDigitDeletedAtTheLimit(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	server, name := sharedVhost(t)
 	url := server.VhostURL(name)
@@ -165,17 +170,18 @@ func TestDigitDeletedAtTheLimit(t *testing.T) {
 // the deleted queue of a digit is declared again for a push. Such an error closes the connection.
 // Every push succeeds, those under way through other queues too, and each message comes once.
 func TestDigitThatDoesNotFormAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	server, name := sharedVhost(t)
 	url := server.VhostURL(name)
 	ctx := deadline(t, patience)
 	q, worker := open(t, url), open(t, url)
 	deleteQueue(t, channel(t, url), oneDigitName)
-	server.Ctl("eval", fmt.Sprintf(takeProcessName, name, oneDigitName))
+	server.Eval(fmt.Sprintf(takeProcessName, name, oneDigitName))
 	ps := newPushers(ctx, t, q, false)
 	ps.awaitCalls(t)
 	ps.wantOnce(ctx, t, worker)
-	if out := server.Ctl("eval", fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, oneDigitName)); !strings.Contains(out, "failed") {
+	if out := server.Eval(fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, oneDigitName)); !strings.Contains(out, "failed") {
 		t.Errorf("no declaration failed: %s", out)
 	}
 }

@@ -61,7 +61,7 @@ func fillersMeetPolicy(t *testing.T, definition string) {
 	const handles, n = 3, 20
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	b := newBackend(t, server.VhostURL(vhost))
+	b := newBackend(t, server.VhostURL(vhost), few)
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	worker := openLogging(t, b, name, log)

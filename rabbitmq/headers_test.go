@@ -111,7 +111,7 @@ func TestHeadersBeyondFrameMax(t *testing.T) {
 func TestMostHeaders(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	q := open(t, testenv.RabbitMQ(t).URL())
+	q := open(t, shared(t))
 	m := message("many", 0)[0]
 	m.Headers = make(map[string]string)
 	for i := range 8192 {

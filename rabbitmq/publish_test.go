@@ -11,13 +11,14 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
 )
 
 // TestLargeBatches pushes more messages at once than may be unconfirmed, in one call and in
 // several.
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
-	q := open(t, vhost(t))
+	q := open(t, vhost(t), rabbitmq.Buckets(time.Hour))
 	ctx := deadline(t, patience)
 	must(t, q.Schedule(ctx, batch("alone", 5000, time.Hour))...)
 	var calls sync.WaitGroup

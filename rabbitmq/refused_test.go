@@ -46,8 +46,7 @@ func TestOtherArguments(t *testing.T) {
 // TestPermissions opens, pushes, receives and dead-letters as users without permissions.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
-	vhost := server.Vhost(t)
+	server, vhost := sharedVhost(t)
 	open(t, server.VhostURL(vhost))
 	all := testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: ".*"}
 	for name, c := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -235,18 +236,19 @@ const takeProcessName = `
 	spawn(fun() -> process_flag(priority, max), register(Name, self()), Await(ok), Await(error), application:set_env(rabbit, Name, failed) end), timer:sleep(100).`
 
 func TestQueueThatDoesNotForm(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for _, taken := range []string{"delayq.v1.w2.5", "delayq.v1.q.orders"} {
 		t.Run(taken, func(t *testing.T) {
 			t.Parallel()
 			server, name := sharedVhost(t)
 			ctx := deadline(t, patience)
-			server.Ctl("eval", fmt.Sprintf(takeProcessName, name, taken))
+			server.Eval(fmt.Sprintf(takeProcessName, name, taken))
 			q, err := newBackend(t, server.VhostURL(name)).Open(ctx, "orders", quiet())
 			must(t, err)
 			must(t, q.Schedule(ctx, message("m", 0))...)
 			ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
-			if out := server.Ctl("eval", fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, taken)); !strings.Contains(out, "failed") {
+			if out := server.Eval(fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, taken)); !strings.Contains(out, "failed") {
 				t.Errorf("no declaration failed: %s", out)
 			}
 		})
@@ -263,6 +265,7 @@ const hideQueue = `
 	spawn(fun() -> Await(), mnesia:dirty_write(rabbit_queue, Record) end).`
 
 func TestQueueWhoseNodeIsAwayForAMoment(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for _, hidden := range []string{"delayq.v1.w2.5", "delayq.v1.q.orders"} {
 		t.Run(hidden, func(t *testing.T) {
@@ -271,7 +274,7 @@ func TestQueueWhoseNodeIsAwayForAMoment(t *testing.T) {
 			ctx, url := deadline(t, patience), server.VhostURL(name)
 			first, err := newBackend(t, url).Open(ctx, "orders", quiet())
 			must(t, err)
-			server.Ctl("eval", fmt.Sprintf(hideQueue, name, hidden))
+			server.Eval(fmt.Sprintf(hideQueue, name, hidden))
 			_, err = channel(t, url).QueueDeclarePassive(hidden, true, false, false, false, nil)
 			if err == nil || !strings.Contains(err.Error(), "down or inaccessible") {
 				t.Fatalf("the hidden queue: %v", err)

@@ -181,8 +181,13 @@ func TestLostReplies(t *testing.T)           { t.Parallel(); suite(t).LostReplie
 func TestLostRequests(t *testing.T)          { t.Parallel(); suite(t).LostRequests(t) }
 func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite(t).LostPushes(t) }
 func TestStaleTokens(t *testing.T)           { t.Parallel(); suite(t).StaleTokens(t) }
-func TestWithoutARight(t *testing.T)         { t.Parallel(); suite(t).WithoutARight(t) }
-func TestAKeyOfAnotherType(t *testing.T)     { t.Parallel(); suite(t).KeyOfAnotherType(t) }
+func TestWithoutARight(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	suite(t).WithoutARight(t)
+}
+
+func TestAKeyOfAnotherType(t *testing.T) { t.Parallel(); suite(t).KeyOfAnotherType(t) }
 
 // onceForJava checks that Java gets nothing twice: from the list of due messages, or moved there.
 func (tr *trial) onceForJava(stop error) {

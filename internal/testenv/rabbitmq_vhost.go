@@ -69,6 +69,16 @@ func (s *RabbitServer) Ctl(args ...string) (out string) {
 	return out
 }
 
+// Eval returns the value of an Erlang expression, which ends with a full stop. It is quicker than Ctl.
+func (s *RabbitServer) Eval(expr string) (value string) {
+	s.tb.Helper()
+	s.withControl("evaluate", func(c rabbitControl) (err error) {
+		value, err = c.eval(expr)
+		return err
+	})
+	return value
+}
+
 func (s *RabbitServer) withControl(what string, f func(rabbitControl) error) {
 	s.tb.Helper()
 	if s.control == nil {

@@ -190,6 +190,7 @@ func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite.LostPushes(t)
 func TestStaleTokens(t *testing.T)           { t.Parallel(); suite.StaleTokens(t) }
 
 func TestWithoutARight(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	s := suite
 	s.Rights = redistest.Rights(t, "../../../docs/redis.md", "all", "zsetpoll", "zsetpoll-arbitrate", "zsetpoll-mover", "keyspace")
