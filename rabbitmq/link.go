@@ -264,9 +264,13 @@ type session struct {
 	changed chan struct{} // closed when blocked changes
 }
 
-// watch notes whether the broker takes messages, until the connection ends.
+// watch notes whether the broker takes messages, until the connection ends. Then it closes the socket:
+// the client library does so only when no write is blocked any more.
 func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blocking) {
-	defer close(s.gone)
+	defer func() {
+		_ = s.conn.buffer.Close()
+		close(s.gone)
+	}()
 	for {
 		select {
 		case b, open := <-blockings:

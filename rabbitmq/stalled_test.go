@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -167,4 +168,33 @@ func TestTrimOfAStalledBroker(t *testing.T) {
 			t.Errorf("stalled after %d replies, %d letters are left: %v", replies, left, err)
 		}
 	}
+}
+
+// TestBlockedWrites has pushes fill the buffers of a connection from which nobody reads any more. When
+// the heartbeat breaks it, all pushes end, and others go on over the next connection, of large bodies too.
+func TestBlockedWrites(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url, proxy := behindProxy(t, shared(t))
+	b := newBackend(t, url)
+	q := openOn(t, b, queueOf(t))
+	must(t, q.Schedule(ctx, message("before", 0))...)
+	proxy.Freeze()
+	var pushes sync.WaitGroup
+	for i := range 20 {
+		pushes.Go(func() {
+			ms := batch(fmt.Sprint(i), 75, time.Hour)
+			for j := range ms {
+				ms[j].Body = make([]byte, 16_000)
+			}
+			for _, err := range q.Schedule(ctx, ms) {
+				if err != nil && !errors.Is(err, backend.ErrOutcomeUnknown) {
+					t.Errorf("a push returned %v", err)
+				}
+			}
+		})
+	}
+	pushes.Wait()
+	must(t, ctx.Err())
+	must(t, q.Schedule(ctx, []backend.Message{{ID: "large", Body: make([]byte, 100_000), Delay: time.Hour}})...)
 }

@@ -77,6 +77,16 @@ func (p *FaultProxy) Blackhole(on bool) {
 	}
 }
 
+// Freeze stops reading from the connections that are open, in both directions, until they are closed, as
+// a server that was stopped does. Others work.
+func (p *FaultProxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.frozen = true
+	}
+}
+
 // StallAfter passes on a number of further replies, of all connections together, and then holds
 // replies back until Resume. Requests still reach the server, and new connections are accepted.
 func (p *FaultProxy) StallAfter(replies int) {

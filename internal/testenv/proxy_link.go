@@ -21,6 +21,7 @@ type link struct {
 	// Guarded by the lock of the proxy.
 	dice   *rand.Rand
 	robbed bool
+	frozen bool
 }
 
 type reply struct {
@@ -70,6 +71,7 @@ func (l *link) passRequests() {
 		if l.drops() {
 			continue
 		}
+		l.freeze()
 		if _, err := l.server.Write(buf[:n]); err != nil {
 			return
 		}
@@ -88,6 +90,7 @@ func (l *link) takeReplies(replies chan<- reply) {
 		if l.drops() {
 			continue
 		}
+		l.freeze()
 		latency, cut := l.drawReply()
 		if cut {
 			return // passReplies still passes on those before, and closes the link
@@ -156,6 +159,16 @@ func (p *FaultProxy) holdsBack() (over <-chan struct{}) {
 	}
 	s.holds = true
 	return s.over
+}
+
+// freeze waits for the end of a link that is frozen.
+func (l *link) freeze() {
+	l.proxy.mu.Lock()
+	frozen := l.frozen
+	l.proxy.mu.Unlock()
+	if frozen {
+		<-l.gone
+	}
 }
 
 func (l *link) drops() bool {
