@@ -17,7 +17,7 @@ import (
 // Goroutines handle one message after the other, and no more of them wait than there are workers,
 // though more acks were under way. It runs alone, since it counts the goroutines of the process.
 func TestGoroutinesOfWorkers(t *testing.T) {
-	const workers, messages = 2, 1000
+	const workers, messages = 2, 200
 	b := sqlite.New(filepath.Join(t.TempDir(), "delay.db"))
 	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b), delayq.WithLogger(queuetest.Silent))
 	queuetest.Must(t, err)

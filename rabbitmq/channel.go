@@ -162,7 +162,7 @@ const (
 	// giveBackWithin bounds how long copies of messages that no handler has seen are published. If
 	// that fails, the broker counts an attempt, and a copy that it has is a duplicate. A queue that
 	// refuses them is no such failure. A broker on a busy machine may say nothing for 10 s. One that
-	// says nothing for longer than this loses the connection before long, by the heartbeat.
+	// says nothing for 15 s loses the connection, by the heartbeat.
 	giveBackWithin = 20 * time.Second
 
 	// sendBackWithin bounds how long such a copy waits before it is sent, during an alarm for

@@ -45,8 +45,8 @@ func (s *session) purposeOf(m *publication) purpose {
 type confirmChannel struct {
 	*amqp.Channel
 	session *session
-	slots   chan struct{}                   // has an item for each unconfirmed message
-	sent    chan *amqp.DeferredConfirmation // of these messages
+	slots   chan struct{}    // has an item for each unconfirmed message
+	sent    chan unconfirmed // these messages
 
 	purpose purpose
 
@@ -67,9 +67,15 @@ type confirmChannel struct {
 	returned  map[string]string // reasons, by correlation id
 }
 
+// unconfirmed is a message that was sent.
+type unconfirmed struct {
+	*amqp.DeferredConfirmation
+	at time.Time
+}
+
 func newConfirmChannel(ch *amqp.Channel, s *session, use purpose) *confirmChannel {
 	c := &confirmChannel{
-		Channel: ch, session: s, purpose: use, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		Channel: ch, session: s, purpose: use, slots: make(chan struct{}, window), sent: make(chan unconfirmed, window),
 		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string), declared: make(map[string]time.Time),
 	}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
@@ -77,19 +83,41 @@ func newConfirmChannel(ch *amqp.Channel, s *session, use purpose) *confirmChanne
 	return c
 }
 
+// lateAfter is how long the slots of later messages wait for that of an earlier one. A queue without a
+// leader confirms nothing, while others do.
+const lateAfter = time.Second
+
 // watch frees the slots of confirmed messages, also after their callers have left.
 func (c *confirmChannel) watch(closed <-chan *amqp.Error) {
 	defer close(c.ended)
+	late := time.NewTimer(0)
 	for {
 		select {
-		case confirmation := <-c.sent:
-			<-confirmation.Done()
-			c.collectReturns()
-			<-c.slots
+		case m := <-c.sent:
+			select {
+			case <-m.Done():
+				c.free(m)
+				continue
+			default:
+			}
+			late.Reset(lateAfter - time.Since(m.at))
+			select {
+			case <-m.Done():
+				c.free(m)
+			case <-late.C:
+				go c.free(m)
+			}
 		case c.reason = <-closed:
 			return
 		}
 	}
+}
+
+// free frees the slot of a message once it is confirmed, or its channel has ended.
+func (c *confirmChannel) free(m unconfirmed) {
+	<-m.Done()
+	c.collectReturns()
+	<-c.slots
 }
 
 // retire closes the channel once the broker has confirmed all messages sent on it.
@@ -148,7 +176,7 @@ func (c *confirmChannel) acquireSlot(ctx context.Context, sendBy time.Time) erro
 	case <-c.ended:
 		return errGone
 	case <-ctx.Done():
-		return c.session.explainWait(ctx.Err())
+		return fmt.Errorf("%d messages wait for the broker's confirmation: %w", window, c.session.explainWait(ctx.Err()))
 	}
 }
 
@@ -181,7 +209,7 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.notMandatory, false, m.Publishing)
 	switch {
 	case err == nil:
-		c.sent <- confirmation
+		c.sent <- unconfirmed{confirmation, now}
 		m.ch, m.confirmation = c, confirmation
 		return nil
 	case errors.Is(err, amqp.ErrClosed):

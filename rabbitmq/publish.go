@@ -125,14 +125,14 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 			diverted = append(diverted, m)
 		}
 	}
-	p.attempt(ctx, diverted)
+	p.attemptRouted(ctx, diverted)
 	began, retry := time.Now(), backoff{firstPause, time.Second}
 	for n := 0; n < tries || time.Since(began) < refusedFor; n++ {
 		refused := failedWith(ms, errRefused)
 		if len(refused) == 0 || !sleep(ctx, retry.next()) {
 			break
 		}
-		p.attempt(ctx, refused)
+		p.attemptRouted(ctx, refused)
 	}
 	for _, m := range failedWith(ms, errRefused) {
 		m.q.noteRefusalBy(m.key)
@@ -148,7 +148,13 @@ func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	p.attempt(ctx, ms)
 	for n := 0; ; n++ {
 		unrouted := failedWith(ms, errUnrouted)
-		if len(unrouted) == 0 || n >= tries && time.Since(began) > refusedFor || n > 0 && !sleep(ctx, retry.next()) {
+		if len(unrouted) == 0 || n > 0 && !sleep(ctx, retry.next()) {
+			return
+		}
+		if n >= tries && time.Since(began) > refusedFor {
+			for _, m := range unrouted {
+				m.err = fmt.Errorf("%w: %w", backend.ErrUnavailable, m.err)
+			}
 			return
 		}
 		err := p.redeclareFor(ctx, since, unrouted)

@@ -12,7 +12,7 @@ import (
 )
 
 // returnsWithin allows for a busy machine. A call that waits for the broker takes until the
-// heartbeat breaks the connection, 20 s and more.
+// heartbeat breaks the connection, 15 s and more.
 const returnsWithin = 2 * time.Second
 
 // givenTime is the time limit of calls.
