@@ -22,22 +22,22 @@ type change struct {
 }
 
 // readChange reads what a form asks for. The value "now" is a reschedule to now.
-func readChange(form url.Values) (change, error) {
+func readChange(form url.Values) (c change, err error) {
 	value := form.Get("action")
-	if value == "now" {
-		return change{action: Reschedule}, nil
+	if c.action = Action(value); value == "now" {
+		c.action = Reschedule
 	}
-	c := change{action: Action(value)}
 	if listOf[c.action] == "" {
 		return c, errors.New("action: cancel, reschedule, now, redrive or delete")
 	}
-	if c.action != Reschedule {
-		return c, nil
-	}
-	var err error
-	c.delay, c.due, err = readDue(form)
-	if err == nil && c.due.IsZero() && strings.TrimSpace(form.Get("after")) == "" {
+	timed := strings.TrimSpace(form.Get("after")+form.Get("at")) != ""
+	switch {
+	case value != string(Reschedule) && timed:
+		err = fmt.Errorf("%s takes no delay and no time: leave them empty, or reschedule", c)
+	case value == string(Reschedule) && !timed:
 		err = errors.New("reschedule: a delay or a time")
+	case timed:
+		c.delay, c.due, err = readDue(form)
 	}
 	return c, err
 }

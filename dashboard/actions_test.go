@@ -77,6 +77,24 @@ func TestChangeOne(t *testing.T) {
 	})
 }
 
+// A delay or a time that is typed beside another button than Reschedule is not dropped.
+func TestTimeBesideAnotherActionIsRejected(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		b, q := openQueue(t)
+		fill(t, q)
+		for action, id := range map[string]string{"now": "s5", "cancel": "s5", "redrive": "d1", "delete": "d1"} {
+			for name, value := range map[string]string{"after": "3h", "at": "2030-01-31T18:00"} {
+				for _, target := range []string{"/queues/orders/act", "/queues/orders/jobs"} {
+					b.rejected(b.postOnly(target, url.Values{"id": {id}, "action": {action}, name: {value}}), http.StatusBadRequest, "takes no delay and no time")
+				}
+			}
+		}
+		wantState(t, q, "s5", delayq.StateScheduled)
+		wantState(t, q, "d1", delayq.StateDead)
+		b.post("/queues/orders/act", url.Values{"id": {"s5"}, "action": {"now"}, "after": {" "}, "at": {""}}, "Run now: 1 done.")
+	})
+}
+
 func TestChangeTicked(t *testing.T) {
 	queuetest.Bubble(t, func(t *testing.T) {
 		b, q := openQueue(t)

@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,33 @@ func TestJobStoppedAtItsBegin(t *testing.T) {
 		return ctx.Err()
 	})
 	js.running.Wait()
+}
+
+// Enter in a field presses the first button of its form.
+func TestFormsWithSeveralButtonsBeginWithOneThatDoesNothing(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := fs.ReadFile(templateFiles, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range regexp.MustCompile(`(?s)<form[^>]*>(.*?)</form>`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Count(form[1], "<button") < 2 {
+				continue
+			}
+			if found++; !strings.HasPrefix(form[1], `{{template "enter"}}`) {
+				t.Errorf("%s: %.80s", file, form[0])
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("%d forms; there are more", found)
+	}
 }
 
 func FuzzParseSpan(f *testing.F) {

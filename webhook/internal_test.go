@@ -51,7 +51,7 @@ func TestOwnAddress(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	to := func(text string) *url.URL {
-		u, err := parse("To", text)
+		u, err := parse("To", text, origin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestConnectionLost(t *testing.T) {
 	server.Listener, server.EnableHTTP2 = l, true
 	server.StartTLS()
 	defer server.Close()
-	u, err := parse("To", server.URL)
+	u, err := parse("To", server.URL, origin)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,11 @@ type settings struct {
 type Option func(*settings) error
 
 // To sets where messages go that name no URL themselves: an absolute http or https URL without a
-// login. It may have a query.
+// login. It may have a query. Errors show only its scheme and host: the path may be a secret, as in the
+// URLs of Slack, Discord and Teams.
 func To(target string) Option {
 	return func(s *settings) (err error) {
-		s.to, err = parse("To", target)
+		s.to, err = parse("To", target, origin)
 		return err
 	}
 }
@@ -50,7 +51,7 @@ func To(target string) Option {
 func Allow(prefixes ...string) Option {
 	return func(s *settings) error {
 		for _, prefix := range prefixes {
-			u, err := parse("Allow", prefix)
+			u, err := parse("Allow", prefix, hidden)
 			if err != nil {
 				return err
 			}
@@ -95,8 +96,8 @@ func Timeout(d time.Duration) Option {
 }
 
 // parse reads a URL. A path with dots or empty parts is rejected: the receiver may take it for
-// another one.
-func parse(what, text string) (*url.URL, error) {
+// another one. Errors show a URL as shown returns it.
+func parse(what, text string, shown func(*url.URL) string) (*url.URL, error) {
 	const allowed = "an absolute http or https URL without a login and a fragment, and without ., .. or control characters in its path"
 	u, err := url.Parse(text)
 	if err != nil {
@@ -104,7 +105,7 @@ func parse(what, text string) (*url.URL, error) {
 	}
 	plain := u.Scheme == "http" || u.Scheme == "https"
 	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil || !plain || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !isClean(u) {
-		return nil, backend.Invalid(what, hidden(u), allowed)
+		return nil, backend.Invalid(what, shown(u), allowed)
 	}
 	u.Host, u.RawQuery = strings.ToLower(u.Host), plainQuery(u.RawQuery)
 	return u, nil
@@ -164,6 +165,20 @@ func isPlain(path string) bool {
 func hidden(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return shown.String()
+}
+
+// origin is a URL without its path, which may be a secret too.
+func origin(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host}
+	return shown.String()
+}
+
+// shown is a target as errors have it.
+func (s *settings) shown(target *url.URL) string {
+	if target == s.to {
+		return origin(target)
+	}
+	return hidden(target)
 }
 
 // begins reports whether u is prefix or below it.

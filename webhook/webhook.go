@@ -70,10 +70,10 @@ func (p *poster) post(ctx context.Context, d *delayq.Delivery) error {
 		if errors.Is(err, errRefused) {
 			err = fmt.Errorf("%w: %w", delayq.ErrDeadLetter, err)
 		}
-		return fmt.Errorf("posting to %s: %w", hidden(target), short{err})
+		return fmt.Errorf("posting to %s: %w", p.shown(target), short{err})
 	}
 	defer func() { _ = reply.Body.Close() }()
-	return outcome(reply, target)
+	return outcome(reply, p.shown(target))
 }
 
 // target returns where a message goes.
@@ -85,7 +85,7 @@ func (p *poster) target(d *delayq.Delivery) (*url.URL, error) {
 		}
 		return p.to, nil
 	}
-	u, err := parse("header "+URLHeader, text)
+	u, err := parse("header "+URLHeader, text, hidden)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func typeOf(d *delayq.Delivery) string {
 }
 
 // outcome returns nil for a reply that says that the message is done.
-func outcome(reply *http.Response, target *url.URL) error {
+func outcome(reply *http.Response, target string) error {
 	var said []byte
 	if reply.StatusCode != http.StatusSwitchingProtocols { // its body is the bare connection, which knows no timeout
 		said, _ = io.ReadAll(io.LimitReader(reply.Body, maxReason))
@@ -165,7 +165,7 @@ func outcome(reply *http.Response, target *url.URL) error {
 	if reply.StatusCode/100 == 2 {
 		return nil
 	}
-	err := fmt.Errorf("posting to %s: %s", hidden(target), cut(reply.Status, maxReason))
+	err := fmt.Errorf("posting to %s: %s", target, cut(reply.Status, maxReason))
 	if text := strings.TrimSpace(strings.ToValidUTF8(string(said), "\uFFFD")); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}

@@ -177,6 +177,24 @@ func TestReplies(t *testing.T) {
 	}
 }
 
+// Errors show the path of a URL that a message names, and not that of To, which may be a secret.
+func TestShownURL(t *testing.T) {
+	fails := newReceiver(t, status(http.StatusInternalServerError)).URL
+	down := httptest.NewServer(http.NotFoundHandler())
+	down.Close()
+	for name, url := range map[string]string{"fails": fails, "is down": down.URL} {
+		err := post(t, &delayq.Delivery{}, webhook.To(url+"/T0/secret?token=secret"))
+		if err == nil || strings.Contains(err.Error(), "T0") || !strings.Contains(err.Error(), "posting to "+url+": ") {
+			t.Errorf("To %s: %v", name, err)
+		}
+		d := &delayq.Delivery{Headers: map[string]string{webhook.URLHeader: url + "/hooks/17?token=secret"}}
+		err = post(t, d, webhook.To(url+"/hooks/17"), webhook.Allow(url+"/hooks"))
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "posting to "+url+"/hooks/17: ") {
+			t.Errorf("the URL of a message %s: %v", name, err)
+		}
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	end := make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-end })
@@ -342,7 +360,7 @@ func TestInvalid(t *testing.T) {
 		"other scheme":   {webhook.To("ftp://example.org")},
 		"login":          {webhook.To("https://me:secret@example.org")},
 		"port":           {webhook.To("https://example.org:65536")},
-		"fragment":       {webhook.To("https://example.org/#x")},
+		"fragment":       {webhook.To("https://example.org/secret#x")},
 		"dots":           {webhook.Allow("https://example.org/../x")},
 		"query":          {webhook.Allow("https://example.org/?token=secret")},
 		"short secret":   {webhook.To("https://example.org"), webhook.Secret("secret")},
