@@ -927,6 +927,30 @@ func TestOtherClaims(t *testing.T) {
 	}
 }
 
+// TestOtherClaimsOfAQueueThatIsSplit has a program split a queue while a worker without claims by script has
+// it open. The worker gets what the old part has, and then an error: it must not wait in vain.
+func TestOtherClaimsOfAQueueThatIsSplit(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, mode := range map[string]zsetpoll.Mode{"arbitrate": zsetpoll.Arbitrate, "mover": zsetpoll.Mover} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			b, by := zsetpoll.New(client, zsetpoll.Claims(mode)), zsetpoll.New(client)
+			t.Cleanup(func() { _, _ = b.Close(), by.Close() })
+			q := open(t, b)
+			redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: "old"}, {ID: "later", Delay: time.Hour}})...)
+			redistest.Must(t, by.Reshard(ctx, t.Name(), 2))
+			takeAll(ctx, t, q, 1)
+			_, waits := q.Receive(ctx, 1, time.Minute)
+			redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			_, paused := q.Receive(ctx, 1, time.Minute)
+			redistest.Wants(t, []error{waits, paused}, backend.ErrInvalid)
+			redistest.Must(t, by.Remove(ctx, t.Name()))
+		})
+	}
+}
+
 // TestBadReshard has Reshard refuse what it cannot do, and change nothing.
 func TestBadReshard(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {

@@ -30,12 +30,14 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return script.Claim{}, err
 	}
 	limit = min(limit, script.ChunkMessages)
-	c, due, moved, err := s.look(ctx, limit)
+	c, due, elsewhere, err := s.look(ctx, limit)
 	switch {
 	case err != nil:
 		return c, err
-	case moved:
+	case elsewhere == inReady:
 		return s.Claim(ctx, limit, lease, name)
+	case elsewhere == inShards:
+		return c, ErrSplit
 	case len(due) == 0:
 		return c, nil
 	}
@@ -101,30 +103,36 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, the due messages, whether a mover left messages, and the next event. It
+// What look returns of messages that are not in due.
+const (
+	inReady  = int64(1)  // a mover left some
+	inShards = int64(-1) // nothing is due, and the queue has shards
+)
+
+// look reads the time, the due messages, where others are, and the next event. It
 // takes one command, so that an idle queue costs little. Messages of ended leases may be due before
 // all others, so they are given back first.
-func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
-	c, due, moved, err = s.lookOnce(ctx, limit)
+func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, elsewhere int64, err error) {
+	c, due, elsewhere, err = s.lookOnce(ctx, limit)
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
-		return c, due, moved, err
+		return c, due, elsewhere, err
 	}
 	more, err := s.Run(ctx, expireScript)
 	if err != nil || more == int64(1) { // their messages may be due before all others
-		return c, nil, false, err
+		return c, nil, 0, err
 	}
 	return s.lookOnce(ctx, limit)
 }
 
 // lookOnce sets Next to now where a lease has ended.
-func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
+func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, elsewhere int64, err error) {
 	reply, err := s.Claims.Run(ctx, lookScript, limit)
 	if err != nil {
-		return c, nil, false, err
+		return c, nil, 0, err
 	}
 	c, r, ok := script.NewClaim(reply, lookHead)
 	if !ok || (len(r)-lookHead)%2 != 0 {
-		return c, nil, false, script.Unexpected(lookScript, reply)
+		return c, nil, 0, script.Unexpected(lookScript, reply)
 	}
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		c.Next = c.Now
@@ -137,7 +145,8 @@ func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []
 		}
 		due = append(due, z)
 	}
-	return c, due, r[2] != int64(0), nil
+	elsewhere, _ = r[2].(int64)
+	return c, due, elsewhere, nil
 }
 
 // lookHead is the number of values before the messages.
