@@ -52,6 +52,9 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	case <-ctx.Done():
 	}
 	s, err := b.Source(ctx, name, o)
+	if err == nil && s.Begin != nil {
+		err = s.Begin(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -951,6 +951,36 @@ func TestOtherClaimsOfAQueueThatIsSplit(t *testing.T) {
 	}
 }
 
+// TestShardsBeginWithAHandle has calls on a queue's name, without a handle, split no queue into the shards of
+// the option.
+func TestShardsBeginWithAHandle(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	raw := testenv.SharedRedis(t).Client(t)
+	client := redistest.Another(t, raw)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if changesNote(cmd, ":4") {
+			t.Error("the queue gets the option's shards")
+		}
+		return send()
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	redistest.Must(t, open(t, zsetpoll.New(raw)).Schedule(ctx, ids(0, 1))...)
+	if found, err := b.ExamineQueue(ctx, t.Name()); err != nil || len(found) > 0 {
+		t.Errorf("ExamineQueue returns %v, %v", found, err)
+	}
+	redistest.Wants(t, []error{b.Reshard(ctx, t.Name(), 3)}, backend.ErrInvalid)
+	if raw.Exists(ctx, "delayq:{"+t.Name()+"}:shards").Val() > 0 {
+		t.Error("the queue is split")
+	}
+	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+	if got := note(ctx, t, raw); got != "1,8" {
+		t.Errorf("the note is %q", got)
+	}
+	redistest.Must(t, b.Remove(ctx, t.Name()), b.Remove(ctx, t.Name()))
+}
+
 // TestBadReshard has Reshard refuse what it cannot do, and change nothing.
 func TestBadReshard(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {
