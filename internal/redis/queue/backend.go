@@ -60,6 +60,9 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	}
 	q := handle.New(s.named(), &b.hub.Hub, o.Logger, func(q *handle.Queue) {
 		b.remove(q)
+		if s.Close != nil {
+			s.Close()
+		}
 		b.registry.closed(name)
 	})
 	if err := b.add(q); err != nil {

@@ -55,6 +55,9 @@ type Source struct {
 	// there is nothing to prepare.
 	Begin func(ctx context.Context) error
 
+	// Close is called when the handle is closed. It may be nil.
+	Close func()
+
 	// Reshard changes the number of shards. It is nil for a queue that cannot have any.
 	Reshard func(ctx context.Context, n int) error
 }

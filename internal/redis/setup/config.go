@@ -102,6 +102,7 @@ func Backend(c Config) *queue.Backend {
 		}
 		source.Messages, source.Claim, source.Count, source.More, source.Woken = q, q.Claim, q.Count, q.Channels, q.Woken
 		source.Begin = func(ctx context.Context) error { return q.Begin(ctx, c.Shards) }
+		source.Close = q.Close
 		source.Remove, source.Reshard = q.Remove, q.Reshard
 		return source, nil
 	}

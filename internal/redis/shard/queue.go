@@ -26,7 +26,8 @@ type Queue struct {
 	name   string
 	given  clockwork.Clock // nil for the servers' own
 
-	failed atomic.Bool // the last look for changes
+	failed atomic.Bool   // the last look for changes
+	closed chan struct{} // closed with the handle
 
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
@@ -58,7 +59,7 @@ type Config struct {
 // shards, it is the one store until [Queue.Begin], or until a push or a claim finds out that another program
 // has split the queue.
 func New(ctx context.Context, c Config, stores store.Config, name string) (*Queue, error) {
-	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock, closed: make(chan struct{})}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
@@ -81,6 +82,9 @@ func (q *Queue) Begin(ctx context.Context, n int) error {
 	}
 	return q.begin(ctx, n)
 }
+
+// Close says that the handle is closed.
+func (q *Queue) Close() { close(q.closed) }
 
 // whole returns the store of a queue without shards, or nil.
 func (q *Queue) whole() *store.Store {
