@@ -30,6 +30,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return script.Claim{}, err
 	}
 	limit = min(limit, script.ChunkMessages)
+	began := time.Now() // before the look, whose time the leases are by
 	c, due, elsewhere, err := s.look(ctx, limit)
 	switch {
 	case err != nil:
@@ -45,14 +46,14 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	paused, err := s.sendBids(ctx, node, bids)
 	if err != nil {
 		s.undo(ctx, node, bids)
-		return s.withoutBids(ctx, limit, lease, name, err)
+		return s.withoutBids(ctx, began, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and workers that lost the race look again
 	var bad []unreadable
 	c.Deliveries, bad, err = s.won(ctx, node, bids)
 	s.putAside(ctx, &c, bad)
 	if script.Unknown(ctx, err) {
-		return s.reclaim(ctx, limit, lease, name)
+		return s.reclaim(ctx, began, limit, lease, name)
 	}
 	if paused {
 		s.returnAll(ctx, c.Deliveries)
@@ -78,11 +79,13 @@ func (s *Store) returnAll(ctx context.Context, ds []backend.Delivery) {
 // withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
 // adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
 // executed. Where the user has no right to MULTI, the bids were executed one by one.
-func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
+func (s *Store) withoutBids(
+	ctx context.Context, began time.Time, limit int, lease time.Duration, name string, failed error,
+) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
 	case script.Unknown(ctx, failed), redis.HasErrorPrefix(failed, "NOPERM"):
-		return s.reclaim(ctx, limit, lease, name)
+		return s.reclaim(ctx, began, limit, lease, name)
 	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
 		return s.Claim(ctx, limit, lease, name)
 	default:
@@ -211,9 +214,9 @@ func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) (
 	return pause.Val() == int64(1), err
 }
 
-// reclaim returns the messages that a claim of that name has leased, else claims anew.
-func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Claims.Again(ctx, claimScript, limit, script.Delay(lease), name)
+// reclaim returns the messages that a claim of that name has leased since it began, else claims anew.
+func (s *Store) reclaim(ctx context.Context, began time.Time, limit int, lease time.Duration, name string) (script.Claim, error) {
+	reply, err := s.Claims.Again(ctx, began, claimScript, limit, script.Delay(lease), name)
 	if err != nil {
 		return script.Claim{}, err
 	}
