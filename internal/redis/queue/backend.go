@@ -52,11 +52,17 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	case <-ctx.Done():
 	}
 	s, err := b.Source(ctx, name, o)
+	if err == nil && s.Begin != nil {
+		err = s.Begin(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	q := handle.New(s.named(), &b.hub.Hub, o.Logger, func(q *handle.Queue) {
 		b.remove(q)
+		if s.Close != nil {
+			s.Close()
+		}
 		b.registry.closed(name)
 	})
 	if err := b.add(q); err != nil {

@@ -51,6 +51,13 @@ type Source struct {
 	Woken  func(channel string, due time.Time) time.Time
 	Remove func(ctx context.Context) error
 
+	// Begin prepares the queue for a handle. Until then the source has changed nothing. It is nil where
+	// there is nothing to prepare.
+	Begin func(ctx context.Context) error
+
+	// Close is called when the handle is closed. It may be nil.
+	Close func()
+
 	// Reshard changes the number of shards. It is nil for a queue that cannot have any.
 	Reshard func(ctx context.Context, n int) error
 }

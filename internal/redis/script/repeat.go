@@ -20,9 +20,9 @@ func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) 
 	return r.repeat(ctx, sc, attempts{}, args)
 }
 
-// Again is Run for a script that may have been executed already.
-func (r *Runner) Again(ctx context.Context, sc *Script, args ...any) (any, error) {
-	return r.repeat(ctx, sc, attempts{again: true}, args)
+// Again is Run for a script that may have been executed already, since some time on.
+func (r *Runner) Again(ctx context.Context, since time.Time, sc *Script, args ...any) (any, error) {
+	return r.repeat(ctx, sc, attempts{again: true, since: since}, args)
 }
 
 // Once runs a script that must not be executed twice. A lost reply is ErrUnknown.
@@ -35,12 +35,17 @@ type attempts struct {
 	made  int
 	last  error // of those made
 	began time.Time
-	again bool // one may have been executed
-	once  bool // no second one may be executed
+	since time.Time // when the first one began
+	again bool      // one may have been executed
+	once  bool      // no second one may be executed
 }
 
 func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any) (any, error) {
-	for a.began = time.Now(); ; {
+	a.began = time.Now()
+	if !a.again {
+		a.since = a.began
+	}
+	for {
 		reply, err := r.runOnce(ctx, sc, a.first(), args)
 		problem := problemOf(ctx, err)
 		if problem == none {
@@ -57,7 +62,7 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any)
 // first returns when the first try began, for a try that may be a second execution.
 func (a attempts) first() time.Time {
 	if a.again {
-		return a.began
+		return a.since
 	}
 	return time.Time{}
 }

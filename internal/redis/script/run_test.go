@@ -93,8 +93,8 @@ func TestLostReply(t *testing.T) {
 		{"one reply", 1, func(r *script.Runner) (any, error) { return r.Run(t.Context(), count) }, 2, int64(1), nil},
 		{"two replies", 2, func(r *script.Runner) (any, error) { return r.Run(t.Context(), count) }, 3, int64(1), nil},
 		{"every reply", 9, func(r *script.Runner) (any, error) { return r.Run(t.Context(), count) }, 3, nil, backend.ErrOutcomeUnknown},
-		{"of Again", 1, func(r *script.Runner) (any, error) { return r.Again(t.Context(), count) }, 2, int64(1), nil},
-		{"Again itself is a repetition", 0, func(r *script.Runner) (any, error) { return r.Again(t.Context(), count) }, 1, int64(1), nil},
+		{"of Again", 1, func(r *script.Runner) (any, error) { return r.Again(t.Context(), time.Now(), count) }, 2, int64(1), nil},
+		{"Again itself is a repetition", 0, func(r *script.Runner) (any, error) { return r.Again(t.Context(), time.Now(), count) }, 1, int64(1), nil},
 		{"of Once", 1, func(r *script.Runner) (any, error) { return r.Once(t.Context(), count) }, 1, nil, backend.ErrOutcomeUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

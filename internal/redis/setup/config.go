@@ -96,11 +96,13 @@ func Backend(c Config) *queue.Backend {
 			Wake:     func(due time.Time) { b.Hub().Wake(s.Channel(), due) },
 			Follow:   func(channel string) { b.Hub().Also(s.Channel(), channel) },
 			Unfollow: func(channel string) { b.Hub().NoMore(s.Channel(), channel) },
-		}, stores, name, c.Shards)
+		}, stores, name)
 		if err != nil {
 			return queue.Source{}, err
 		}
 		source.Messages, source.Claim, source.Count, source.More, source.Woken = q, q.Claim, q.Count, q.Channels, q.Woken
+		source.Begin = func(ctx context.Context) error { return q.Begin(ctx, c.Shards) }
+		source.Close = q.Close
 		source.Remove, source.Reshard = q.Remove, q.Reshard
 		return source, nil
 	}

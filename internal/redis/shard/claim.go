@@ -136,23 +136,29 @@ func (q *Queue) await(claims <-chan claimed, n int, lease time.Duration) {
 	}
 }
 
-// giveBack tries until the leases end. A client that has met a server without a reply may be slow with
-// the others too, while it looks for the masters anew.
+// giveBackFor bounds how long messages are given back. The ends of their leases do the rest.
+const giveBackFor = 30 * time.Second
+
+// giveBack tries for a while, and no more once the handle is closed. A client that has met a server without a
+// reply may be slow with the others too, while it looks for the masters anew.
 func (q *Queue) giveBack(ds []backend.Delivery, lease time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), lease)
+	ctx, cancel := context.WithTimeout(context.Background(), min(lease, giveBackFor))
 	defer cancel()
 	rs := make([]backend.Return, len(ds))
 	for i := range ds {
 		rs[i] = backend.Return{Lease: ds[i].Lease(), Untouched: true}
 	}
-	for ctx.Err() == nil {
-		errs := q.Nack(ctx, rs)
-		if !slices.ContainsFunc(errs, func(err error) bool {
-			return err != nil && !errors.Is(err, backend.ErrLeaseLost) && !errors.Is(err, backend.ErrClosed)
-		}) {
+	passes := func(err error) bool {
+		return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrOutcomeUnknown)
+	}
+	for slices.ContainsFunc(q.Nack(ctx, rs), passes) {
+		select {
+		case <-time.After(again): // a server that fails is not flooded
+		case <-q.closed:
+			return
+		case <-ctx.Done():
 			return
 		}
-		time.Sleep(again) // between tries, so that a server that fails is not flooded
 	}
 }
 

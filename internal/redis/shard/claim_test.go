@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/shard"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
@@ -194,4 +197,50 @@ func TestShares(t *testing.T) {
 		}
 		redistest.Must(t, b.Remove(ctx, t.Name()))
 	})
+}
+
+// A refusal is an error of the server.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+// TestGiveBackEnds has messages come too late, with leases of a day, while the server does not take them back.
+func TestGiveBackEnds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failure error
+		closes  bool
+		within  time.Duration
+	}{
+		"after a while":      {failure: io.EOF, within: 31 * time.Second},
+		"with the handle":    {failure: io.EOF, closes: true, within: time.Second},
+		"when it is refused": {failure: refusal("NOPERM no permissions"), within: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redistest.Nowhere(t)
+			tries := 0
+			client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, _ func() error) error {
+				if cmd.Name() == "evalsha" {
+					tries++
+				}
+				cmd.SetErr(tt.failure)
+				return tt.failure
+			}))
+			synctest.Test(t, func(t *testing.T) {
+				none := shard.Config{Follow: func(string) {}}
+				q, err := shard.New(t.Context(), none, store.Config{Client: client, Prefix: "delayq"}, "late")
+				redistest.Must(t, err)
+				began, before := time.Now(), tries
+				if tt.closes {
+					q.Close()
+				}
+				q.GiveBack([]backend.Delivery{{ID: "a"}}, 24*time.Hour)
+				if took := time.Since(began); tries == before || took > tt.within {
+					t.Errorf("%d tries in %v, want up to %v", tries-before, took, tt.within)
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,10 @@
 package shard
 
-import "time"
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // Settled is how long a generation refuses pushes before it ends, in tests.
 const Settled = time.Second
@@ -15,3 +19,6 @@ func NumberFrom(n int64, listed ...int64) int64 {
 	}
 	return numberFrom(n, gens)
 }
+
+// GiveBack gives messages back that came too late.
+func (q *Queue) GiveBack(ds []backend.Delivery, lease time.Duration) { q.giveBack(ds, lease) }

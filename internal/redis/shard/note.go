@@ -421,7 +421,14 @@ func (g generation) refuses(ctx context.Context) (bool, error) {
 
 // held gives new shards that are not in the note yet the queue's pause, or a short one, and has them noted while
 // the queue has that pause. So nothing is handed out from them before, nor while the pause lasts if this program ends.
-func (q *Queue) held(ctx context.Context, g generation, change func(pause string) (note string, err error)) (string, error) {
+// Where they cannot be in the note after an error, it takes their pauses back: nothing else would find them.
+func (q *Queue) held(ctx context.Context, g generation, change func(pause string) (note string, err error)) (note string, err error) {
+	noted := false // perhaps
+	defer func() {
+		if err != nil && !noted {
+			q.discard(ctx, g)
+		}
+	}()
 	for {
 		pause, err := q.base.PauseText(ctx)
 		if err != nil {
@@ -434,9 +441,23 @@ func (q *Queue) held(ctx context.Context, g generation, change func(pause string
 		if err := g.each(func(s *store.Store) error { return s.FirstPause(ctx, p) }); err != nil {
 			return "", err
 		}
-		if note, err := change(pause); err != nil || note != store.PauseChanged {
+		note, err := change(pause)
+		noted = errors.Is(err, backend.ErrOutcomeUnknown) || errors.Is(err, backend.ErrUnconfirmed)
+		if err != nil || note != store.PauseChanged {
 			return note, err
 		}
+	}
+}
+
+// discardWithin bounds how long the pauses of shards that are not to be are taken back.
+const discardWithin = 2 * time.Second
+
+// discard ends the pauses of shards that are in no note, as far as it can.
+func (q *Queue) discard(ctx context.Context, g generation) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardWithin)
+	defer cancel()
+	if err := g.each(func(s *store.Store) error { return s.AfterFirstPause(ctx, backend.Pause{Until: backend.EarliestDue}) }); err != nil {
+		q.Log.Warn("delayq: shards could not be made, and what says that they are paused may stay", "err", err)
 	}
 }
 

@@ -150,6 +150,47 @@ func givesPause(cmd redis.Cmder, shards string) bool {
 	return strings.Contains(key, "/"+shards+".") && strings.HasSuffix(key, "}:paused")
 }
 
+// TestPausesOfShardsThatAreNotMade has the server refuse new shards of a queue that is paused without an end. They
+// leave no pauses, which nothing would find.
+func TestPausesOfShardsThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, refused := range map[string]func(cmd redis.Cmder) bool{
+		"the note":   func(cmd redis.Cmder) bool { return changesNote(cmd, ":8") },
+		"some pause": func(cmd redis.Cmder) bool { return givesPause(cmd, "8.3") && slices.Contains(cmd.Args(), any("first")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			refusing := redistest.Another(t, client)
+			refusing.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+				if refused(cmd) {
+					cmd.SetErr(refusal("NOPERM no permissions"))
+					return cmd.Err()
+				}
+				return send()
+			}))
+			for _, shards := range []int{8, 2} { // when it begins, and later
+				b := zsetpoll.New(refusing, zsetpoll.Shards(shards))
+				t.Cleanup(func() { _ = b.Close() })
+				redistest.Must(t, open(t, zsetpoll.New(client)).PauseAll(ctx, backend.Pause{}))
+				_, err := b.Open(ctx, t.Name(), redistest.Silent())
+				if shards == 2 {
+					redistest.Must(t, err)
+					err = b.Reshard(ctx, t.Name(), 8)
+				}
+				if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+					t.Errorf("it returns %v", err)
+				}
+			}
+			if keys := client.Keys(ctx, "delayq:{"+t.Name()+"/*/8.*}:*").Val(); len(keys) > 0 {
+				t.Errorf("left over: %q", keys)
+			}
+			redistest.Must(t, zsetpoll.New(client).Remove(ctx, t.Name()))
+		})
+	}
+}
+
 // dyingAfterPauses returns a client that ends after its first scripts on the pauses of new shards
 // that are in the note. Before them change is called.
 func dyingAfterPauses(t *testing.T, same *redis.Client, shards string, change func()) *redis.Client {

@@ -26,7 +26,8 @@ type Queue struct {
 	name   string
 	given  clockwork.Clock // nil for the servers' own
 
-	failed atomic.Bool // the last look for changes
+	failed atomic.Bool   // the last look for changes
+	closed chan struct{} // closed with the handle
 
 	mu     sync.Mutex
 	gens   []generation // changed as a whole
@@ -54,29 +55,36 @@ type Config struct {
 	Follow, Unfollow func(channel string) // have them woken by one more channel, and not any more
 }
 
-// New returns the queue of a name, whose store notes its shards. Where it has none yet, it gets n. With 1 it
-// goes on without, and is the one store until a push or a claim finds out that another program has split
-// the queue.
-func New(ctx context.Context, c Config, stores store.Config, name string, n int) (*Queue, error) {
-	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock}
+// New returns the queue of a name, whose store notes its shards. It changes nothing. Where the queue has no
+// shards, it is the one store until [Queue.Begin], or until a push or a claim finds out that another program
+// has split the queue.
+func New(ctx context.Context, c Config, stores store.Config, name string) (*Queue, error) {
+	q := &Queue{Config: c, base: store.New(stores, name, c.Clock), stores: stores, name: name, given: c.Clock, closed: make(chan struct{})}
 	if c.Clock == nil {
 		q.Clock = clockwork.NewRealClock()
 	}
 	q.take([]generation{{number: 0}}, []int{1})
 	note, err := q.base.Note(ctx)
 	switch {
-	case err == nil && note != "":
-		return q, q.adopt(ctx, note)
-	case n == 1: // where the server does not reply, the calls find out
-		if err != nil {
-			q.read = time.Time{}
-		}
+	case err != nil: // where the server does not reply, the calls find out
+		q.read = time.Time{}
 		return q, nil
-	case err != nil:
-		return q, err
+	case note != "":
+		return q, q.adopt(ctx, note)
 	}
-	return q, q.begin(ctx, n)
+	return q, nil
 }
+
+// Begin splits the queue into n shards, where it has none yet and n is not 1.
+func (q *Queue) Begin(ctx context.Context, n int) error {
+	if n == 1 || q.whole() == nil {
+		return nil
+	}
+	return q.begin(ctx, n)
+}
+
+// Close says that the handle is closed.
+func (q *Queue) Close() { close(q.closed) }
 
 // whole returns the store of a queue without shards, or nil.
 func (q *Queue) whole() *store.Store {

@@ -927,6 +927,60 @@ func TestOtherClaims(t *testing.T) {
 	}
 }
 
+// TestOtherClaimsOfAQueueThatIsSplit has a program split a queue while a worker without claims by script has
+// it open. The worker gets what the old part has, and then an error: it must not wait in vain.
+func TestOtherClaimsOfAQueueThatIsSplit(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, mode := range map[string]zsetpoll.Mode{"arbitrate": zsetpoll.Arbitrate, "mover": zsetpoll.Mover} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			b, by := zsetpoll.New(client, zsetpoll.Claims(mode)), zsetpoll.New(client)
+			t.Cleanup(func() { _, _ = b.Close(), by.Close() })
+			q := open(t, b)
+			redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: "old"}, {ID: "later", Delay: time.Hour}})...)
+			redistest.Must(t, by.Reshard(ctx, t.Name(), 2))
+			takeAll(ctx, t, q, 1)
+			_, waits := q.Receive(ctx, 1, time.Minute)
+			redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			_, paused := q.Receive(ctx, 1, time.Minute)
+			redistest.Wants(t, []error{waits, paused}, backend.ErrInvalid)
+			redistest.Must(t, by.Remove(ctx, t.Name()))
+		})
+	}
+}
+
+// TestShardsBeginWithAHandle has calls on a queue's name, without a handle, split no queue into the shards of
+// the option.
+func TestShardsBeginWithAHandle(t *testing.T) {
+	t.Parallel()
+	ctx := redistest.Deadline(t)
+	raw := testenv.SharedRedis(t).Client(t)
+	client := redistest.Another(t, raw)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if changesNote(cmd, ":4") {
+			t.Error("the queue gets the option's shards")
+		}
+		return send()
+	}))
+	b := zsetpoll.New(client, zsetpoll.Shards(4))
+	t.Cleanup(func() { _ = b.Close() })
+	redistest.Must(t, open(t, zsetpoll.New(raw)).Schedule(ctx, ids(0, 1))...)
+	if found, err := b.ExamineQueue(ctx, t.Name()); err != nil || len(found) > 0 {
+		t.Errorf("ExamineQueue returns %v, %v", found, err)
+	}
+	redistest.Wants(t, []error{b.Reshard(ctx, t.Name(), 3)}, backend.ErrInvalid)
+	if raw.Exists(ctx, "delayq:{"+t.Name()+"}:shards").Val() > 0 {
+		t.Error("the queue is split")
+	}
+	redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+	if got := note(ctx, t, raw); got != "1,8" {
+		t.Errorf("the note is %q", got)
+	}
+	redistest.Must(t, b.Remove(ctx, t.Name()), b.Remove(ctx, t.Name()))
+}
+
 // TestBadReshard has Reshard refuse what it cannot do, and change nothing.
 func TestBadReshard(t *testing.T) {
 	each(t, func(t *testing.T, openAll func(int) sharded, client redis.UniversalClient) {

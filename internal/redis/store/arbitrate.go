@@ -30,12 +30,15 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return script.Claim{}, err
 	}
 	limit = min(limit, script.ChunkMessages)
-	c, due, moved, err := s.look(ctx, limit)
+	began := time.Now() // before the look, whose time the leases are by
+	c, due, elsewhere, err := s.look(ctx, limit)
 	switch {
 	case err != nil:
 		return c, err
-	case moved:
+	case elsewhere == inReady:
 		return s.Claim(ctx, limit, lease, name)
+	case elsewhere == inShards:
+		return c, ErrSplit
 	case len(due) == 0:
 		return c, nil
 	}
@@ -43,14 +46,14 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	paused, err := s.sendBids(ctx, node, bids)
 	if err != nil {
 		s.undo(ctx, node, bids)
-		return s.withoutBids(ctx, limit, lease, name, err)
+		return s.withoutBids(ctx, began, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and workers that lost the race look again
 	var bad []unreadable
 	c.Deliveries, bad, err = s.won(ctx, node, bids)
 	s.putAside(ctx, &c, bad)
 	if script.Unknown(ctx, err) {
-		return s.reclaim(ctx, limit, lease, name)
+		return s.reclaim(ctx, began, limit, lease, name)
 	}
 	if paused {
 		s.returnAll(ctx, c.Deliveries)
@@ -76,11 +79,13 @@ func (s *Store) returnAll(ctx context.Context, ds []backend.Delivery) {
 // withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
 // adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
 // executed. Where the user has no right to MULTI, the bids were executed one by one.
-func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
+func (s *Store) withoutBids(
+	ctx context.Context, began time.Time, limit int, lease time.Duration, name string, failed error,
+) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
 	case script.Unknown(ctx, failed), redis.HasErrorPrefix(failed, "NOPERM"):
-		return s.reclaim(ctx, limit, lease, name)
+		return s.reclaim(ctx, began, limit, lease, name)
 	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
 		return s.Claim(ctx, limit, lease, name)
 	default:
@@ -101,30 +106,36 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, the due messages, whether a mover left messages, and the next event. It
+// What look returns of messages that are not in due.
+const (
+	inReady  = int64(1)  // a mover left some
+	inShards = int64(-1) // nothing is due, and the queue has shards
+)
+
+// look reads the time, the due messages, where others are, and the next event. It
 // takes one command, so that an idle queue costs little. Messages of ended leases may be due before
 // all others, so they are given back first.
-func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
-	c, due, moved, err = s.lookOnce(ctx, limit)
+func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, elsewhere int64, err error) {
+	c, due, elsewhere, err = s.lookOnce(ctx, limit)
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
-		return c, due, moved, err
+		return c, due, elsewhere, err
 	}
 	more, err := s.Run(ctx, expireScript)
 	if err != nil || more == int64(1) { // their messages may be due before all others
-		return c, nil, false, err
+		return c, nil, 0, err
 	}
 	return s.lookOnce(ctx, limit)
 }
 
 // lookOnce sets Next to now where a lease has ended.
-func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
+func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, elsewhere int64, err error) {
 	reply, err := s.Claims.Run(ctx, lookScript, limit)
 	if err != nil {
-		return c, nil, false, err
+		return c, nil, 0, err
 	}
 	c, r, ok := script.NewClaim(reply, lookHead)
 	if !ok || (len(r)-lookHead)%2 != 0 {
-		return c, nil, false, script.Unexpected(lookScript, reply)
+		return c, nil, 0, script.Unexpected(lookScript, reply)
 	}
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		c.Next = c.Now
@@ -137,7 +148,8 @@ func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []
 		}
 		due = append(due, z)
 	}
-	return c, due, r[2] != int64(0), nil
+	elsewhere, _ = r[2].(int64)
+	return c, due, elsewhere, nil
 }
 
 // lookHead is the number of values before the messages.
@@ -202,9 +214,9 @@ func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) (
 	return pause.Val() == int64(1), err
 }
 
-// reclaim returns the messages that a claim of that name has leased, else claims anew.
-func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Claims.Again(ctx, claimScript, limit, script.Delay(lease), name)
+// reclaim returns the messages that a claim of that name has leased since it began, else claims anew.
+func (s *Store) reclaim(ctx context.Context, began time.Time, limit int, lease time.Duration, name string) (script.Claim, error) {
+	reply, err := s.Claims.Again(ctx, began, claimScript, limit, script.Delay(lease), name)
 	if err != nil {
 		return script.Claim{}, err
 	}

@@ -1,16 +1,20 @@
 package store_test
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // losing is a store that loses the reply to its first script, and has something happen before it
@@ -219,12 +223,16 @@ func TestRescheduleLosesItsReply(t *testing.T) {
 // TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at
 // each of its steps.
 func TestClaimLosesItsReply(t *testing.T) {
+	// Longer than the clocks of two servers may differ: the repetition must know when the first try began.
+	slowly := func() { time.Sleep(1200 * time.Millisecond) }
 	for name, f := range map[string]*redistest.Fault{
-		"script":          {At: "evalsha", After: func() {}},
-		"arbitrate, bid":  {At: "multi", After: func() {}},
-		"arbitrate, read": {At: "hmget", After: func() {}},
-		"arbitrate, look": {At: "time", Unsent: true},
-		"mover":           {At: "evalsha", After: func() {}},
+		"script":            {At: "evalsha", After: func() {}},
+		"arbitrate, bid":    {At: "multi", After: func() {}},
+		"script, slowly":    {At: "evalsha", After: slowly},
+		"arbitrate, slowly": {At: "multi", After: slowly},
+		"arbitrate, read":   {At: "hmget", After: func() {}},
+		"arbitrate, look":   {At: "time", Unsent: true},
+		"mover":             {At: "evalsha", After: func() {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,6 +249,62 @@ func TestClaimLosesItsReply(t *testing.T) {
 			b.all(b.Ack(b.ctx, []backend.Lease{c.Deliveries[0].Lease(), c.Deliveries[1].Lease()}))
 			b.ack(b.next(b.MoveAndTake, time.Minute, "c"))
 			b.empty()
+		})
+	}
+}
+
+// TestClaimLosesItsReplyAndTheClockJumps has a given clock jump before a claim is repeated.
+func TestClaimLosesItsReplyAndTheClockJumps(t *testing.T) {
+	t.Parallel()
+	b, clock := setup(t), clockwork.NewFakeClock()
+	f := redistest.LostReply(func() { clock.Advance(time.Hour) })
+	s := store.New(store.Config{Client: f.Client(t, b.raw), Prefix: "test"}, t.Name(), clock)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Due: clock.Now()}}))
+	if c, err := s.Claim(b.ctx, 1, 2*time.Hour, "mine"); err != nil || len(c.Deliveries) != 1 || !f.Met() {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// TestRepeatedClaimReadsFewLeases repeats a claim on a queue with many messages in flight. It reads those
+// alone that its first try can have leased.
+func TestRepeatedClaimReadsFewLeases(t *testing.T) {
+	for how, lost := range map[string]struct {
+		command string
+		nth     int64
+	}{"script": {"evalsha", 1}, "arbitrate": {"multi", 1}, "mover": {"evalsha", 2}} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			const many = 200
+			b := on(t, testenv.Redis(t, testenv.Private()))
+			others := make([]string, many)
+			for i := range others {
+				others[i] = fmt.Sprint("other ", i)
+			}
+			b.push(others...)
+			for range many / 100 {
+				b.claim(ways(b.Store)[how], time.Hour)
+			}
+			b.push("a", "b")
+			client, left := redistest.Another(t, b.raw), lost.nth
+			client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+				err := send()
+				if cmd.Name() == lost.command {
+					if left--; left == 0 {
+						return io.EOF
+					}
+				}
+				return err
+			}))
+			stop := redistest.Monitor(t, b.raw)
+			c, err := ways(b.with(client))[how](b.ctx, 2, time.Minute, "mine")
+			if err != nil || len(c.Deliveries) != 2 || c.Deliveries[0].ID != "a" || left > 0 {
+				t.Fatalf("got %+v, %v", c, err)
+			}
+			for _, line := range stop() {
+				if n := strings.Count(line, `" "`); strings.Contains(line, b.key("held")) && (n > many/2 || strings.Contains(line, "HGETALL")) {
+					t.Errorf("it reads %d leases by %.60s", n, line)
+				}
+			}
 		})
 	}
 }

@@ -19,8 +19,11 @@ func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration,
 	if !ok {
 		return script.Claim{}, script.Unexpected(moveScript, reply)
 	}
-	if r[2] == int64(0) {
+	switch r[2] {
+	case int64(0):
 		return c, nil
+	case int64(-1):
+		return c, ErrSplit
 	}
 	if reply, err = s.Claims.Run(ctx, takeScript, limit, script.Delay(lease), name); err != nil {
 		return script.Claim{}, err

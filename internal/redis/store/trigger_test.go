@@ -223,3 +223,29 @@ func TestTriggered(t *testing.T) {
 		}
 	}
 }
+
+// TestExtendToASoonerEndTells has sleepers hear of the first lease's end where it comes sooner, and not where a
+// lease is renewed.
+func TestExtendToASoonerEndTells(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a", "b")
+	ds := b.claim(b.Claim, time.Hour).Deliveries
+	heard := b.raw.Subscribe(b.ctx, b.Channel())
+	t.Cleanup(func() { _ = heard.Close() })
+	_, err := heard.Receive(b.ctx)
+	must(t, err)
+	extend := func(i int, lease time.Duration) time.Time {
+		ends, errs := b.Extend(b.ctx, []backend.Lease{ds[i].Lease()}, lease)
+		b.all(errs)
+		return ends[0]
+	}
+	for i, first := range []time.Duration{50 * time.Minute, 40 * time.Minute} {
+		extend(i, 2*time.Hour)
+		end := extend(i, first)
+		extend(1-i, 45*time.Minute+first) // the other, whose lease is not the first
+		if m, err := heard.ReceiveMessage(b.ctx); err != nil || m.Payload != fmt.Sprint(end.UnixMilli()) {
+			t.Errorf("sleepers hear %v, %v, want %v", m, err, end)
+		}
+	}
+}

@@ -1,14 +1,18 @@
 -- Moves due messages to the list READY until it has limit entries, in the order of the queue:
 -- limit. HELD keeps their due times. Returns the time in us, the next event in ms, and how many
 -- there are in READY; 0 while ended leases are to be given back first, and while the queue is paused.
+-- Where there is nothing and the queue has shards elsewhere, it is -1.
 local limit = tonumber(ARGV[FIRST])
 if expire() then
   return {NOW_US, sooner(due_behind(0), first_end()), 0}
 end
-if redis.call('EXISTS', PAUSED) == 1 then
+local SPLIT = KEYS[12]
+local found = redis.call('EXISTS', PAUSED, SPLIT, SPLIT) -- SPLIT counts twice
+local nothing = found > 1 and -1 or 0
+if found % 2 == 1 then
   local paused, resumes = pause_state()
   if paused then
-    return {NOW_US, sooner(resumes, first_end()), 0}
+    return {NOW_US, sooner(resumes, first_end()), nothing}
   end
 end
 merge_ready()
@@ -34,4 +38,4 @@ if lacking > 0 then
   on('ZREM', DUE, ms)
   there = there + #ms
 end
-return {NOW_US, sooner(due_behind(0), first_end()), there}
+return {NOW_US, sooner(due_behind(0), first_end()), there > 0 and there or nothing}
