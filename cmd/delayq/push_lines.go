@@ -38,6 +38,7 @@ type pusher struct {
 	bar   *progress
 
 	pushed, refused int
+	last            int   // the line up to which all are pushed or named
 	failed          error // ended the reading
 	unwritten       error // why the output lacks something
 }
@@ -62,16 +63,29 @@ func pushLines(ctx context.Context, c *pushCommand, q delayq.Queue, std streams)
 	defer stop()
 	lines := make(chan pushLine, mostInBatch)
 	go p.read(ctx, lines)
-	if err := p.pushAll(ctx, lines); err != nil {
+	err := p.pushAll(ctx, lines)
+	switch {
+	case err != nil:
+		if isUnwritten(err) || errors.Is(err, context.Canceled) {
+			p.sayLast()
+		}
 		return err
-	}
-	if p.failed != nil {
+	case p.failed != nil && p.last > 0:
+		p.sayLast()
+		return fmt.Errorf("reading the rest of standard input: %w: %w", p.failed, errPartly)
+	case p.failed != nil:
 		return fmt.Errorf("reading standard input: %w", p.failed)
-	}
-	if p.refused > 0 {
+	case p.refused > 0:
 		return fmt.Errorf("%d of %s: %w", p.refused, human.Count(p.pushed+p.refused, "line"), errPartly)
 	}
 	return nil
+}
+
+// sayLast says from where to go on.
+func (p *pusher) sayLast() {
+	if p.last > 0 {
+		_, _ = fmt.Fprintf(p.std.err, "delayq: stopped after stdin:%d\n", p.last)
+	}
 }
 
 // sizeOf returns the size of a file in bytes, -1 for other inputs.
@@ -164,12 +178,11 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 		if fatal == nil && isFatal(m.err) {
 			fatal = fmt.Errorf("stdin:%d: %w", m.number, storeError{m.err})
 		}
+		if fatal == nil {
+			p.last = m.number
+		}
 	}
-	if p.unwritten != nil {
-		_, _ = fmt.Fprintf(p.std.err, "delayq: stopped after stdin:%d\n", batch[len(batch)-1].number)
-		return errors.Join(fatal, p.unwritten)
-	}
-	return fatal
+	return errors.Join(fatal, p.unwritten)
 }
 
 // isFatal reports whether a store's error would meet every message, not only this one. Errors of

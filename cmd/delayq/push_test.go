@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -8,7 +9,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -193,13 +196,34 @@ func TestPushDoesNotWaitForTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &tripwire{word: "early", pull: cancel}
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, io.Discard) }()
+	var said bytes.Buffer
+	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, &said) }()
 	_, err := io.WriteString(writer, "{\"id\":\"early\"}\n")
 	mustDo(t, err)
-	if code := <-ended; code != exitInterrupted {
-		t.Errorf("exit code %d", code)
+	if code := <-ended; code != exitInterrupted || !strings.Contains(said.String(), "delayq: stopped after stdin:1\n") {
+		t.Errorf("exit code %d: %s", code, said.String())
 	}
 	_ = writer.Close()
+}
+
+// Where standard input fails, the lines before are pushed. Standard error says from where to go on.
+func TestPushWhoseInputFails(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]struct {
+		code, pushed int
+		said         string
+	}{
+		"{}\n\n{}\nbad\n{}\nhalf a li": {exitPartly, 3, "delayq: stopped after stdin:5\ndelayq: reading the rest of standard input: input/output error: not done\n"},
+		"bad\n":                        {exitPartly, 0, "delayq: stopped after stdin:1\n"},
+		"\nhalf a li":                  {exitUnusable, 0, "delayq: reading standard input: input/output error\n"},
+	} {
+		url := newURL("memory")
+		q := openQueue(t, url)
+		r := runIn(t.Context(), io.MultiReader(strings.NewReader(input), iotest.ErrReader(syscall.EIO)), "push", url)
+		r.wantCode(t, want.code)
+		r.wantSaid(t, want.said)
+		wantStats(t, q, 0, int64(want.pushed), 0)
+	}
 }
 
 func TestPushIntoAFullQueue(t *testing.T) {
