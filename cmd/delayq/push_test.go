@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -223,6 +224,61 @@ func TestPushWhoseInputFails(t *testing.T) {
 		r.wantCode(t, want.code)
 		r.wantSaid(t, want.said)
 		wantStats(t, q, 0, int64(want.pushed), 0)
+	}
+}
+
+// slowQueue pushes once it may.
+type slowQueue struct {
+	delayq.Queue
+	begin  chan struct{}
+	pushed int
+}
+
+func (q *slowQueue) PushBatch(_ context.Context, ms []delayq.Message) ([]string, error) {
+	<-q.begin
+	q.pushed += len(ms)
+	return make([]string, len(ms)), nil
+}
+
+// While a store is slow, few bytes wait in memory. A line may be longer than that.
+func TestPushReadsNotFarAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := func(size int) string { return `{"body":"` + strings.Repeat("x", size) + "\"}\n" }
+		in := &counted{Reader: strings.NewReader(strings.Repeat(line(1<<20), 20) + line(2*bytesInBatch) + line(1))}
+		q := &slowQueue{begin: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- pushLines(t.Context(), &pushCommand{}, q, streams{in, io.Discard, io.Discard}) }()
+		synctest.Wait()
+		if n := in.n.Load(); n > 2*bytesInBatch+2<<20 {
+			t.Errorf("read %d bytes", n)
+		}
+		close(q.begin)
+		if err := <-ended; err != nil || q.pushed != 22 {
+			t.Errorf("%d were pushed, %v", q.pushed, err)
+		}
+	})
+}
+
+// A signal while the last batch goes well leaves lines that were not read: this is no success.
+func TestPushInterruptedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 50 { // which of two things comes first is chance
+		synctest.Test(t, func(t *testing.T) {
+			const lines = 3 * mostInBatch
+			ctx, cancel := context.WithCancel(t.Context())
+			q := &slowQueue{begin: make(chan struct{})}
+			ended := make(chan error, 1)
+			in := strings.NewReader(strings.Repeat("{}\n", lines))
+			go func() { ended <- pushLines(ctx, &pushCommand{}, q, streams{in, io.Discard, io.Discard}) }()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			close(q.begin)
+			if err := <-ended; exitCode(err) != exitInterrupted || q.pushed == lines {
+				t.Errorf("%d of %d were pushed, %v", q.pushed, lines, err)
+			}
+		})
 	}
 }
 
