@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 func push(t *testing.T, q delayq.Queue, ids ...string) {
@@ -66,6 +68,23 @@ func TestConsumeIntoPush(t *testing.T) {
 		before[i].Due, after[i].Due = nil, nil // its resolution is another
 		if a, b := fmt.Sprintf("%+v", readable(before[i])), fmt.Sprintf("%+v", readable(after[i])); a != b {
 			t.Errorf("before %s\nafter  %s", a, b)
+		}
+	}
+}
+
+func TestLargestMessagesFitInALine(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{strings.Repeat("\x01", backend.MaxBody), "[" + strings.Repeat("\n", backend.MaxBody-2) + "]"} {
+		m := delayq.Pending{ID: strings.Repeat("\x01", backend.MaxID), Body: []byte(body)}
+		m.Headers = map[string]string{"k": strings.Repeat("\x01", backend.MaxHeaders-backend.HeaderCost-1)}
+		text, err := line(waitingJSON(m))
+		mustDo(t, err)
+		in := jsonl.NewReader(bytes.NewReader(text), jsonl.MaxLine)
+		if !in.Next() {
+			t.Fatal(in.Err)
+		}
+		if got, err := in.Text(); err != nil || len(got) != len(text)-1 {
+			t.Errorf("a body that begins with %q: got %d of %d bytes, %v", body[:2], len(got), len(text), err)
 		}
 	}
 }

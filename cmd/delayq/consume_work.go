@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,9 @@ func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	}
 	if !c.Exec {
 		w.pipe = pipeOf(std.out)
+	}
+	if f, ok := std.out.(*os.File); ok && !c.Exec && sizeOf(f) >= 0 {
+		std.out = &lineFile{file: f, torn: endsInLine(f)}
 	}
 	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerantWriter{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)

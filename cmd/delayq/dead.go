@@ -53,6 +53,10 @@ func deadText(ls []delayq.DeadLetter, more bool) string {
 	for _, l := range ls {
 		fmt.Fprintf(&w, "%-*s  %8d  %s\n", stampWidth(), at(l.Died), l.Attempts, printable(l.ID))
 		showReason(&w, l.Reason)
+		if l.Err != nil {
+			misfit(&w, why(l.Err), l.Body)
+			continue
+		}
 		showContent(&w, l.Headers, l.Body)
 	}
 	sayMore(&w, more, len(ls), "limit")

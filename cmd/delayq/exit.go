@@ -32,7 +32,7 @@ var exits = []struct {
 	{exitOK, "all went well; also for consume and stats --watch when a signal ended them in good order"},
 	{exitBroken, "a promise was broken; doctor found worse than a note"},
 	{exitUnusable, "wrong usage or bad input; nothing was done"},
-	{exitPartly, "some of it was not done: a line was bad, or a message is not there, in flight, or there already"},
+	{exitPartly, "some of it was not done: a line was bad, the input could not be read to its end, or a message is not there, in flight, or there already"},
 	{exitUnsupported, "this backend cannot do that"},
 	{exitStore, "the store cannot be reached, fails or is full; later it may go well"},
 	{exitOutput, "the output could not be written, as on a full disk; earlier changes are done, and standard error names them"},

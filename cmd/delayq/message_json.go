@@ -113,9 +113,7 @@ func deliveryJSON(d *delayq.Delivery) messageJSON {
 func waitingJSON(p delayq.Pending) messageJSON {
 	m := contentJSON(p.ID, p.Body, p.Headers, p.Due)
 	m.Attempts, m.Limits = &p.Attempts, jsonl.LimitsOf(p.Limits)
-	if p.Err != nil {
-		m.Error = p.Err.Error()
-	}
+	m.Error = errorText(p.Err)
 	return m
 }
 
@@ -143,7 +141,15 @@ func deadJSON(l delayq.DeadLetter) messageJSON {
 	m := contentJSON(l.ID, l.Body, l.Headers, l.Due)
 	m.Limits = jsonl.LimitsOf(l.Limits)
 	m.Attempts, m.Reason, m.Died = &l.Attempts, &l.Reason, writable(l.Died)
+	m.Error = errorText(l.Err)
 	return m
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // line is a value as one line of JSON. The encoder takes spaces out of a body that is JSON, which

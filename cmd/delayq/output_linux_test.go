@@ -47,9 +47,15 @@ func runInto(t *testing.T, out *os.File, input string, args ...string) result {
 // through has a shell redirect the output of cmd.
 func through(t *testing.T, cmd *exec.Cmd, redirection string) {
 	t.Helper()
+	inShell(t, cmd, `"$@" `+redirection)
+}
+
+// inShell has a shell run a script, in which "$@" is cmd.
+func inShell(t *testing.T, cmd *exec.Cmd, script string) {
+	t.Helper()
 	shell, err := exec.LookPath("sh")
 	mustDo(t, err)
-	cmd.Args = append([]string{"sh", "-c", `"$@" ` + redirection, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{"sh", "-c", script, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = shell
 }
 

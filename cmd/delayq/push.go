@@ -40,7 +40,7 @@ Each line of standard input is one message, a JSON object; blank lines are skipp
 
 "body" is a string, whose text is the body, or any other JSON, which is the body unchanged; "body_base64" has any bytes. "after" is a duration from the push on, "due" a time, as for --after and --at. "limits" is an object with the fields "attempts", "handler_timeout", "expires_after", "expires" and "dead_letter_expired", as the flags of these names. The flags are defaults for lines without these fields. The output of "delayq consume" and "delayq peek" is valid input: fields that only a store sets, such as "state" and "attempts", are ignored.
 
-Messages are pushed in batches, as they arrive. A bad line, or one whose message the store rejects, is named on standard error with the reason. The other lines are pushed, and the exit code is 3. When the store itself fails, the program stops and names the first line that was not pushed.`
+Messages are pushed in batches, as they arrive. A bad line, or one whose message the store rejects, is named on standard error with the reason. The other lines are pushed, and the exit code is 3. When the store itself fails, the program stops and names the first line that was not pushed. When the input cannot be read to its end, or a signal ends the program, it names the last line that was pushed or rejected.`
 }
 
 // Validate is called by the parser.

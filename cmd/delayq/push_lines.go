@@ -8,15 +8,18 @@ import (
 	"os"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
-// A batch is up to so many messages or bytes.
+// A batch is up to so many messages or bytes. Lines of one more are read meanwhile.
 const (
 	mostInBatch  = 1000
 	bytesInBatch = 8 << 20
+	bytesAhead   = 2 * bytesInBatch
 )
 
 // mostComplaints is how many bad lines are named one by one.
@@ -26,6 +29,7 @@ const mostComplaints = 20
 type pushLine struct {
 	jsonl.Message
 	number int
+	bytes  int64 // that it holds of those ahead
 	err    error // why it is bad
 }
 
@@ -35,9 +39,11 @@ type pusher struct {
 	q     delayq.Queue
 	std   streams
 	input *counted
+	ahead *semaphore.Weighted // the bytes of lines that are not pushed yet
 	bar   *progress
 
 	pushed, refused int
+	last            int   // the line up to which all are pushed or named
 	failed          error // ended the reading
 	unwritten       error // why the output lacks something
 }
@@ -55,23 +61,36 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 func pushLines(ctx context.Context, c *pushCommand, q delayq.Queue, std streams) error {
-	p := &pusher{pushCommand: c, q: q, std: std, input: &counted{Reader: std.in}}
+	p := &pusher{pushCommand: c, q: q, std: std, input: &counted{Reader: std.in}, ahead: semaphore.NewWeighted(bytesAhead)}
 	p.bar = newProgress(std, "pushing (bytes of input)", sizeOf(std.in))
 	defer p.bar.end()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	lines := make(chan pushLine, mostInBatch)
 	go p.read(ctx, lines)
-	if err := p.pushAll(ctx, lines); err != nil {
+	err := p.pushAll(ctx, lines)
+	switch {
+	case err != nil:
+		if isUnwritten(err) || errors.Is(err, context.Canceled) {
+			p.sayLast()
+		}
 		return err
-	}
-	if p.failed != nil {
+	case p.failed != nil && p.last > 0:
+		p.sayLast()
+		return fmt.Errorf("reading the rest of standard input: %w: %w", p.failed, errPartly)
+	case p.failed != nil:
 		return fmt.Errorf("reading standard input: %w", p.failed)
-	}
-	if p.refused > 0 {
+	case p.refused > 0:
 		return fmt.Errorf("%d of %s: %w", p.refused, human.Count(p.pushed+p.refused, "line"), errPartly)
 	}
 	return nil
+}
+
+// sayLast says from where to go on.
+func (p *pusher) sayLast() {
+	if p.last > 0 {
+		_, _ = fmt.Fprintf(p.std.err, "delayq: stopped after stdin:%d\n", p.last)
+	}
 }
 
 // sizeOf returns the size of a file in bytes, -1 for other inputs.
@@ -90,10 +109,13 @@ func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
 	defer close(lines)
 	in := jsonl.NewReader(p.input, jsonl.MaxLine)
 	for in.Next() {
-		m := pushLine{number: in.Number}
 		text, err := in.Text()
 		if text == nil && err == nil {
 			continue
+		}
+		m := pushLine{number: in.Number, bytes: min(int64(len(text)), bytesAhead)} // a longer one waits for all others
+		if p.failed = p.ahead.Acquire(ctx, m.bytes); p.failed != nil {
+			return
 		}
 		if err == nil {
 			err = m.Read(text)
@@ -103,6 +125,7 @@ func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
 		select {
 		case lines <- m:
 		case <-ctx.Done():
+			p.failed = ctx.Err()
 			return
 		}
 	}
@@ -117,8 +140,12 @@ func (p *pusher) pushAll(ctx context.Context, lines <-chan pushLine) error {
 			if !ok {
 				return nil
 			}
-			if err := p.pushBatch(ctx, gather(first, lines)); err != nil {
+			batch := gather(first, lines)
+			if err := p.pushBatch(ctx, batch); err != nil {
 				return err
+			}
+			for _, m := range batch {
+				p.ahead.Release(m.bytes)
 			}
 			p.bar.reach(p.input.n.Load())
 		case <-ctx.Done():
@@ -164,12 +191,11 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 		if fatal == nil && isFatal(m.err) {
 			fatal = fmt.Errorf("stdin:%d: %w", m.number, storeError{m.err})
 		}
+		if fatal == nil {
+			p.last = m.number
+		}
 	}
-	if p.unwritten != nil {
-		_, _ = fmt.Fprintf(p.std.err, "delayq: stopped after stdin:%d\n", batch[len(batch)-1].number)
-		return errors.Join(fatal, p.unwritten)
-	}
-	return fatal
+	return errors.Join(fatal, p.unwritten)
 }
 
 // isFatal reports whether a store's error would meet every message, not only this one. Errors of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -8,7 +9,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -193,13 +197,89 @@ func TestPushDoesNotWaitForTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &tripwire{word: "early", pull: cancel}
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, io.Discard) }()
+	var said bytes.Buffer
+	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, &said) }()
 	_, err := io.WriteString(writer, "{\"id\":\"early\"}\n")
 	mustDo(t, err)
-	if code := <-ended; code != exitInterrupted {
-		t.Errorf("exit code %d", code)
+	if code := <-ended; code != exitInterrupted || !strings.Contains(said.String(), "delayq: stopped after stdin:1\n") {
+		t.Errorf("exit code %d: %s", code, said.String())
 	}
 	_ = writer.Close()
+}
+
+// Where standard input fails, the lines before are pushed. Standard error says from where to go on.
+func TestPushWhoseInputFails(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]struct {
+		code, pushed int
+		said         string
+	}{
+		"{}\n\n{}\nbad\n{}\nhalf a li": {exitPartly, 3, "delayq: stopped after stdin:5\ndelayq: reading the rest of standard input: input/output error: not done\n"},
+		"bad\n":                        {exitPartly, 0, "delayq: stopped after stdin:1\n"},
+		"\nhalf a li":                  {exitUnusable, 0, "delayq: reading standard input: input/output error\n"},
+	} {
+		url := newURL("memory")
+		q := openQueue(t, url)
+		r := runIn(t.Context(), io.MultiReader(strings.NewReader(input), iotest.ErrReader(syscall.EIO)), "push", url)
+		r.wantCode(t, want.code)
+		r.wantSaid(t, want.said)
+		wantStats(t, q, 0, int64(want.pushed), 0)
+	}
+}
+
+// slowQueue pushes once it may.
+type slowQueue struct {
+	delayq.Queue
+	begin  chan struct{}
+	pushed int
+}
+
+func (q *slowQueue) PushBatch(_ context.Context, ms []delayq.Message) ([]string, error) {
+	<-q.begin
+	q.pushed += len(ms)
+	return make([]string, len(ms)), nil
+}
+
+// While a store is slow, few bytes wait in memory. A line may be longer than that.
+func TestPushReadsNotFarAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := func(size int) string { return `{"body":"` + strings.Repeat("x", size) + "\"}\n" }
+		in := &counted{Reader: strings.NewReader(strings.Repeat(line(1<<20), 20) + line(2*bytesInBatch) + line(1))}
+		q := &slowQueue{begin: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- pushLines(t.Context(), &pushCommand{}, q, streams{in, io.Discard, io.Discard}) }()
+		synctest.Wait()
+		if n := in.n.Load(); n > 2*bytesInBatch+2<<20 {
+			t.Errorf("read %d bytes", n)
+		}
+		close(q.begin)
+		if err := <-ended; err != nil || q.pushed != 22 {
+			t.Errorf("%d were pushed, %v", q.pushed, err)
+		}
+	})
+}
+
+// A signal while the last batch goes well leaves lines that were not read: this is no success.
+func TestPushInterruptedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 50 { // which of two things comes first is chance
+		synctest.Test(t, func(t *testing.T) {
+			const lines = 3 * mostInBatch
+			ctx, cancel := context.WithCancel(t.Context())
+			q := &slowQueue{begin: make(chan struct{})}
+			ended := make(chan error, 1)
+			in := strings.NewReader(strings.Repeat("{}\n", lines))
+			go func() { ended <- pushLines(ctx, &pushCommand{}, q, streams{in, io.Discard, io.Discard}) }()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			close(q.begin)
+			if err := <-ended; exitCode(err) != exitInterrupted || q.pushed == lines {
+				t.Errorf("%d of %d were pushed, %v", q.pushed, lines, err)
+			}
+		})
+	}
 }
 
 func TestPushIntoAFullQueue(t *testing.T) {

@@ -283,6 +283,31 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A dead letter that the codec cannot read says so, in text and in JSON. It is not shown as a body.
+func TestUnreadableDeadLetter(t *testing.T) {
+	t.Parallel()
+	q := newJavaQueue(t)
+	q.offer(t, time.Now().Add(-time.Minute), member(newID, "\xff\xfe"))
+	q.offer(t, time.Now().Add(-time.Second), member(oldID, "hello"))
+	q.work(t, "hello")
+	var all []messageJSON
+	until(t, "dead letter", func() bool {
+		all = decodeLines[messageJSON](t, runOK(t, "dead", "list", q.url, "--json").stdout)
+		return len(all) > 0
+	})
+	shown := decodeLines[messageJSON](t, runOK(t, "get", q.url, all[0].ID, "--json").stdout)
+	for _, m := range append(all, shown...) {
+		if !strings.Contains(m.Error, "not UTF-8") || string(m.BodyBase64) != "\xff\xfe" || m.Reason == nil {
+			t.Errorf("got %+v", m)
+		}
+	}
+	exported := runOK(t, "dead", "list", q.url, "--json").stdout
+	runIn(t.Context(), strings.NewReader(exported), "push", newURL("memory")).wantCode(t, exitPartly)
+	for _, args := range [][]string{{"dead", "list", q.url}, {"get", q.url, all[0].ID}} {
+		runOK(t, args...).wantOutput(t, "    ! codec string: not UTF-8\n      fffe (2 bytes)\n")
+	}
+}
+
 func TestPasswordsStayHidden(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{

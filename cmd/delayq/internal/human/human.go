@@ -113,10 +113,11 @@ func Time(text string, now time.Time) (time.Time, error) {
 			text, loc = before, named
 		}
 	}
-	now = now.In(loc)
+	year, month, today := now.In(loc).Date()
 	for i, word := range []string{"today", "tomorrow"} {
 		if rest, ok := strings.CutPrefix(text, word); ok {
-			text = now.AddDate(0, 0, i).Format(time.DateOnly) + rest
+			date := time.Date(year, month, today+i, 0, 0, 0, 0, time.UTC) // where each day has a midnight
+			text = date.Format(time.DateOnly) + rest
 		}
 	}
 	if wall, ok := read(text, ""); ok {

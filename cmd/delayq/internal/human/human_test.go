@@ -85,6 +85,31 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// Where clocks skip midnight, the next day begins at 1:00.
+func TestTomorrowWithoutMidnight(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, now, today, tomorrow string }{
+		{"America/Santiago", "2026-09-05 00:30", "2026-09-05 09:00", "2026-09-06 09:00"},
+		{"America/Santiago", "2026-09-06 01:30", "2026-09-06 09:00", "2026-09-07 09:00"},
+		{"America/Havana", "2026-03-07 00:59", "2026-03-07 09:00", "2026-03-08 09:00"},
+		{"Atlantic/Azores", "2026-03-28 00:00", "2026-03-28 09:00", "2026-03-29 09:00"},
+	} {
+		loc := place(t, c.name)
+		now, err := time.ParseInLocation("2006-01-02 15:04", c.now, loc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for word, want := range map[string]string{"today": c.today, "tomorrow": c.tomorrow} {
+			for text, now := range map[string]time.Time{word + " 9:00": now, word + " 9:00 " + c.name: now.UTC()} {
+				got, err := Time(text, now)
+				if shown := got.In(loc).Format("2006-01-02 15:04"); err != nil || shown != want {
+					t.Errorf("%s in %s is %s, %v; want %s", text, now, shown, err, want)
+				}
+			}
+		}
+	}
+}
+
 func place(t *testing.T, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)

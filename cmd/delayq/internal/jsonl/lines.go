@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/delayq/delayq/backend"
 )
 
-// MaxLine holds the largest body with room for escapes and the other fields.
-const MaxLine = 32 << 20
+// MaxLine holds the largest message as "delayq consume" writes it. A control character of a text
+// takes six bytes. JSON of several lines takes less, though it is written twice: a byte is one in
+// "body", and one and a third in "body_base64". The rest is for the other fields.
+const MaxLine = 6*backend.MaxBody + 1<<20
 
 // A Reader reads lines of up to limit bytes, and skips longer ones. The exported fields describe
 // the line last read.
