@@ -179,11 +179,11 @@ end
 -- Adds the messages that a claim of this name has leased already, in the order of the queue.
 -- Returns whether there were any. It reads those leases alone that end as one of its tries can have had
 -- them end: a queue may have very many others. A given clock may jump between two tries, and that of a
--- replica may be a second behind its master's.
+-- replica may differ by a second from its master's.
 local function claimed_before()
   local from, to = '-inf', '+inf'
   if GIVEN_NOW == '' then
-    from, to = int(after(tonumber(ARGV[FIRST + 1]) - AGE)), int(till + 1000)
+    from, to = int(after(tonumber(ARGV[FIRST + 1]) - AGE) - 1000), int(till + 1000)
   end
   local first, n, mine = redis.call('ZCOUNT', LEASES, '-inf', '(' .. from), redis.call('ZCOUNT', LEASES, from, to), {}
   for at = first, first + n - 1, 1000 do
