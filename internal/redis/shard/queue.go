@@ -65,12 +65,11 @@ func New(ctx context.Context, c Config, stores store.Config, name string) (*Queu
 	}
 	q.take([]generation{{number: 0}}, []int{1})
 	note, err := q.base.Note(ctx)
-	switch {
-	case err != nil: // where the server does not reply, the calls find out
-		q.read = time.Time{}
-		return q, nil
-	case note != "":
+	if err == nil && note != "" {
 		return q, q.adopt(ctx, note)
+	}
+	if err != nil { // where the server does not reply, the calls find out
+		q.read = time.Time{}
 	}
 	return q, nil
 }
