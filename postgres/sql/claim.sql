@@ -2,7 +2,7 @@
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
 -- known), until the first end of a lease; attempts is 1 while the
 -- queue is paused, and first_push is where its scan began. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
--- it gets the same messages, under a lease that begins now; while the queue is paused, under the lease that they have.
+-- it gets the same messages, under a lease that begins now. While the queue is paused it gives them back instead, untouched.
 -- It passes by those that a transaction holds, and gets no others: when none is left, seq is the time now, and the
 -- next claim has a token of its own.
 -- SKIP LOCKED waits where a message was changed while it looked, and is being changed again. A claim locks in the order of times and others in that
@@ -34,10 +34,10 @@ BEGIN
             SELECT m.id FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.at, m.seq FOR UPDATE SKIP LOCKED
         ) SELECT array_agg(l.id) INTO free FROM l;
         -- what was replaced meanwhile is another message, which may not be due
-        UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
+        UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL, attempts = greatest(m.attempts - 1, 0)
         FROM (SELECT u.*, p_queue AS queue FROM unnest(free) u (id) ORDER BY u.id COLLATE "C") u
-        WHERE m.queue = u.queue AND m.id = u.id AND m.attempts = 0;
-        RETURN QUERY UPDATE public.delayq_messages m SET at = CASE WHEN paused IS NULL THEN t + p_lease ELSE m.at END
+        WHERE m.queue = u.queue AND m.id = u.id AND (m.attempts = 0 OR paused IS NOT NULL AND m.at + 0 > t);
+        RETURN QUERY UPDATE public.delayq_messages m SET at = t + p_lease
         FROM (SELECT u.*, p_queue AS queue FROM unnest(free) u (id) ORDER BY u.id COLLATE "C") u
         WHERE m.queue = u.queue AND m.id = u.id AND m.state + 0 = 1 AND m.at + 0 > t
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
