@@ -1,9 +1,10 @@
 -- Reads up to so many of the first messages with their due times, for Arbitrate; none while the queue
 -- is paused. Returns the time in us, the end of the first lease in ms or -1, 1 where a mover left
 -- messages in READY and -1 where nothing is due and the queue has shards elsewhere, and a member and
--- its due time in ms each. While the queue is paused, the end of the pause counts as one of a lease. It stops at so many bytes of content, as a claim does. HELD,
--- GENS and MSG are read for their types and the right to it: a MULTI goes on after a command that
--- fails, and a message that cannot be read has spent an attempt.
+-- its due time in ms each. While the queue is paused, the end of the pause counts as one of a lease.
+-- It stops at so many bytes of content, as a claim does. HELD, GENS and MSG are read for their types
+-- and the right to it: a MULTI goes on after a command that fails, and a message that cannot be read
+-- has spent an attempt.
 local room = 8 * 1024 * 1024
 local ends = tonumber(redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
 local SPLIT = KEYS[12]
