@@ -121,11 +121,18 @@ func TestLineFileThatCannotBeCut(t *testing.T) {
 	mustDo(t, err)
 	t.Cleanup(func() { _, _ = reader.Close(), writer.Close() })
 	l := &lineFile{file: writer}
-	mustDo(t, writer.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
-	if _, err := l.Write(bytes.Repeat([]byte("x"), 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.Write(bytes.Repeat([]byte("x"), 1<<20))
+		failed <- err
+	}()
+	_, err = reader.Read(make([]byte, 1)) // part of the line is written
+	mustDo(t, err)
+	mustDo(t, writer.SetWriteDeadline(time.Now()))
+	if err := <-failed; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
-	_, err = io.ReadFull(reader, make([]byte, 4096)) // so that there is room
+	_, err = io.ReadFull(reader, make([]byte, 8192)) // so that there is room
 	mustDo(t, err)
 	mustDo(t, writer.SetWriteDeadline(time.Time{}))
 	for _, line := range []string{"one\n", "two\n"} {
