@@ -64,6 +64,7 @@ func replaceRounds(t *testing.T, h conformance.Harness, inFlight, lossy bool) {
 // TestReplaceRoundsLoseReplies is the same where the replies to pushes are cut, one in ten, so that the
 // client repeats them.
 func TestReplaceRoundsLoseReplies(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	proxy := testenv.Proxy(t, server.Addr())

@@ -175,6 +175,7 @@ func (silence) Printf(context.Context, string, ...any) {}
 
 // TestPasswordsStaySecretWhenTheyChange changes the server's password while queues are at work.
 func TestPasswordsStaySecretWhenTheyChange(t *testing.T) {
+	testenv.In(t, testenv.All)
 	server := testenv.Redis(t, testenv.Private())
 	admin := server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	broker := testenv.RabbitMQ(t, testenv.PrivateRabbit())
