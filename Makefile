@@ -29,7 +29,8 @@ calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc
 
 .PHONY: test
 test: tools check ## Test every package and every store in its default mode, with the race detector (about 15 minutes)
-	@$(MAKE) --no-print-directory test-root test-modules
+	@$(MAKE) --no-print-directory test-root
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
@@ -44,12 +45,15 @@ test-all: tools-all check ## The same, and without the race detector all modes, 
 # go test keeps a result though a file outside the test's module has changed, such as a page, compose.yaml or the Dockerfile.
 PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
 
-.PHONY: test-root test-modules test-all-modules test-chaos test-other-modules
+.PHONY: test-root test-modules test-command-line test-listbackend test-all-modules test-chaos test-other-modules
+# The smaller packages run one after another beside the two longest.
 test-root:
-	$(GOTEST) ./rabbitmq ./conformance ./...
+	$(GOTEST) -p 3 ./rabbitmq ./conformance ./...
 
-test-modules:
+test-modules: test-command-line test-listbackend
+test-command-line:
 	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
+test-listbackend:
 	cd examples/listbackend && $(GOTEST) -run '/virtual' ./...
 
 # The longest one goes beside the others.

@@ -16,6 +16,7 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 func push(t *testing.T, q delayq.Queue, ids ...string) {
@@ -73,6 +74,7 @@ func TestConsumeIntoPush(t *testing.T) {
 }
 
 func TestLargestMessagesFitInALine(t *testing.T) {
+	testenv.In(t, testenv.All) // it needs 3 GB with the race detector
 	t.Parallel()
 	for _, body := range []string{strings.Repeat("\x01", backend.MaxBody), "[" + strings.Repeat("\n", backend.MaxBody-2) + "]"} {
 		m := delayq.Pending{ID: strings.Repeat("\x01", backend.MaxID), Body: []byte(body)}
