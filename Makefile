@@ -28,7 +28,7 @@ packages = ./rabbitmq ./conformance $$(go list -f '{{.Dir}}' ./... | while read 
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
-test: tools check ## Test every package and every store in its default mode, with the race detector (about 15 minutes)
+test: tools check ## Test every package and every store in its default mode, with the race detector (about 12 minutes)
 	@$(MAKE) --no-print-directory test-root
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
@@ -46,9 +46,8 @@ test-all: tools-all check ## The same, and without the race detector all modes, 
 PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
 
 .PHONY: test-root test-modules test-command-line test-listbackend test-all-modules test-chaos test-other-modules
-# The smaller packages run one after another beside the two longest.
 test-root:
-	$(GOTEST) -p 3 ./rabbitmq ./conformance ./...
+	$(GOTEST) ./rabbitmq ./conformance ./...
 
 test-modules: test-command-line test-listbackend
 test-command-line:
