@@ -28,7 +28,7 @@ packages = ./rabbitmq ./conformance $$(go list -f '{{.Dir}}' ./... | while read 
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
-test: tools check ## Test every package and every store in its default mode, with the race detector (about 12 minutes)
+test: tools check ## Test every package and every store in its default mode, with the race detector (about 10 minutes)
 	@$(MAKE) --no-print-directory test-root
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
@@ -53,7 +53,7 @@ test-modules: test-command-line test-listbackend
 test-command-line:
 	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
 test-listbackend:
-	cd examples/listbackend && $(GOTEST) -run '/virtual' ./...
+	cd examples/listbackend && $(FASTER) -run '/virtual' ./...
 
 # The longest one goes beside the others.
 test-all-modules: test-chaos test-other-modules
