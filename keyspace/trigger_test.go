@@ -111,7 +111,8 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 			// which goes by its timer, has had its turn.
 			must(t, srv.Client(t).PExpire(t.Context(), trigger, time.Hour).Err())
 			take(t, theirs, 4*time.Second+noise)
-			must(t, srv.Client(t).PExpire(t.Context(), trigger, time.Millisecond).Err())
+			// With PEXPIRE, a busy Redis 7.0 may find the millisecond over, and delete the key without an expiry.
+			must(t, srv.Client(t).Set(t.Context(), trigger, "1", time.Millisecond).Err())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
