@@ -52,7 +52,8 @@ var closeChecks = []Check{
 }
 
 func closed(t *testRun) {
-	id := t.pushAfter(t.Tick)
+	delay := t.Tick + t.noise() // a busy machine takes the other message first
+	id := t.pushAfter(delay)
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
 	t.must(q.Close(), "Close")
@@ -67,7 +68,7 @@ func closed(t *testRun) {
 	t.changesNothing(t.ctx, q, waiting, backend.ErrClosed, "on a closed queue")
 	t.nothing("what is scheduled on the closed queue is refused")
 	t.ack(d)
-	t.pass(t.Tick)
+	t.pass(delay)
 	t.grace()
 	t.ack(t.takeID(id))
 	t.closedBackend()

@@ -180,6 +180,13 @@ func TestExaminePolicies(t *testing.T) {
 	openOn(t, newBackend(t, url), "orders")
 	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
 	testManagementCounts(ctx, t, url, at)
+	now, tries := "", 0
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("after %d tries for %s: %+v\n%s", tries, now, allExamined(context.WithoutCancel(ctx), t, url, rabbitmq.Management(at)),
+				server.Ctl("list_queues", "-q", "-p", vhost, "name", "policy", "effective_policy_definition"))
+		}
+	})
 	for definition, want := range map[string]struct {
 		pattern  string
 		severity admin.Severity
@@ -193,7 +200,9 @@ func TestExaminePolicies(t *testing.T) {
 		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, admin.Warning, "delivery-limit"},
 	} {
 		policy(server, vhost, want.pattern, definition)
+		now, tries = definition, 0
 		await(t, definition+": "+want.text, func() bool { // the broker applies a policy to one queue after the other
+			tries++
 			return found(ctx, t, url, at, want.severity, want.text)
 		})
 	}

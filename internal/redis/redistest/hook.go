@@ -67,7 +67,7 @@ func (f *Fault) Client(t testing.TB, same *redis.Client) *redis.Client {
 func Another(t testing.TB, same *redis.Client) *redis.Client {
 	t.Helper()
 	opts := *same.Options()
-	opts.PushNotificationProcessor = nil // each client has its own
+	opts.PushNotificationProcessor, opts.MaintNotificationsConfig = nil, nil // each client has its own, and writes to it
 	client := redis.NewClient(&opts)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
