@@ -28,7 +28,7 @@ packages = ./rabbitmq ./conformance $$(go list -f '{{.Dir}}' ./... | while read 
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
-test: tools check ## Test every package and every store in its default mode, with the race detector (about 10 minutes)
+test: tools check ## Test every package and every store in its default mode, with the race detector (about 11 minutes)
 	@$(MAKE) --no-print-directory test-root
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
