@@ -52,7 +52,7 @@ var closeChecks = []Check{
 }
 
 func closed(t *testRun) {
-	delay := t.Tick + t.noise() // a busy machine takes the other message first
+	delay := t.Tick + t.noise() // long enough for a busy machine to take the other message first
 	id := t.pushAfter(delay)
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
