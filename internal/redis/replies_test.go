@@ -64,13 +64,17 @@ func (r *recorded) push(ctx context.Context, size int) {
 	}
 }
 
+// lease is longer than a call takes. The messages of a claim that lost the replies of all its tries come
+// after it.
+const lease = time.Minute
+
 // receive receives messages and acknowledges them.
 func (r *recorded) receive(ctx context.Context) {
 	var ds []backend.Delivery
 	acks := judge.Call{Op: judge.Ack}
-	r.call(judge.Call{Op: judge.Receive, Lease: int64(time.Hour)}, func(c *judge.Call) {
+	r.call(judge.Call{Op: judge.Receive, Lease: int64(lease)}, func(c *judge.Call) {
 		var err error
-		if ds, err = r.q.Receive(ctx, 100, time.Hour); err != nil {
+		if ds, err = r.q.Receive(ctx, 100, lease); err != nil {
 			c.Err = err.Error() // a lost reply, or the end
 		}
 		for _, d := range ds {
@@ -191,6 +195,10 @@ func cutReplies(t *testing.T, s store, consumed bool) {
 	}
 	r.consume(ctx, func() bool { return over.Load() && r.complete() })
 	pushing.Wait()
+	if ctx.Err() != nil {
+		left, err := r.q.Stats(t.Context())
+		t.Fatalf("%d messages have not come; %+v, %v", len(r.missing), left, err)
+	}
 	proxy.CutReplies(0)
 	r.rest(ctx)
 	h := &judge.History{Backend: s.name, Traits: b.Traits(), Calls: r.log.Calls(), Drained: true}
