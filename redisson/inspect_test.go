@@ -29,6 +29,7 @@ func TestInspect(t *testing.T) {
 	p.offer(javaMember(redisson.V1, "old"), time.Now().Add(time.Hour))
 	must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: 1e15, Member: "garbage"}).Err())
 	must(t, q.Close())
+	await(t, "the handle to unsubscribe", func() bool { return p.raw.PubSubNumSub(p.ctx, p.channel()).Val()[p.channel()] == 0 })
 	p.subscribe()
 	must(t, p.raw.RPush(p.ctx, p.name, "for Java").Err())
 	r, err := b.Inspect(p.ctx, p.name)
