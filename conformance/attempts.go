@@ -89,10 +89,10 @@ func (t *testRun) released() {
 }
 
 func leaseEndWakes(t *testRun) {
+	q := t.second() // before the lease begins: it may take long
 	id := t.pushAfter(0)
 	t.takeIDFor(id, 2*t.Tick)
 	end := t.now().Add(2 * t.Tick)
-	q := t.second()
 	s := t.sleep(q)
 	t.pass(end.Sub(t.now()) + t.lag())
 	t.ackOn(q, s.woken(id, "the lease ended"))

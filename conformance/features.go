@@ -79,7 +79,8 @@ func features(t *testRun) {
 	}
 	dead := t.pushAfter(0)
 	t.must(t.deadLetter(t.takeID(dead), "of the check"), "Dead")
-	scheduled := t.pushAfter(t.Tick)
+	delay := t.Tick + t.noise() // a busy machine has to hand out the other within it
+	scheduled := t.pushAfter(delay)
 	held := t.takeIDFor(t.pushAfter(0), t.lease())
 	ids := []string{scheduled, "unknown", held.ID, dead}
 	for verb, call := range t.verbs(false) {
@@ -96,7 +97,7 @@ func features(t *testRun) {
 		}
 	}
 	t.ack(held)
-	t.pass(t.Tick)
+	t.pass(delay)
 	t.grace()
 	t.ack(t.takeID(scheduled))
 	t.nothing("one message is done and one is dead")

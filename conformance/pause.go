@@ -36,7 +36,8 @@ var pauseChecks = []Check{
 
 func pause(t *testRun) {
 	other := t.second()
-	returned, lapses, done := t.takeNew(t.lease()), t.takeNew(t.Tick), t.takeNew(t.lease())
+	returned, done := t.takeNew(t.lease()), t.takeNew(t.lease())
+	lapses := t.takeNew(t.Tick) // last: nothing is taken after it before the pause
 	t.pushAfter(0)
 	t.pauseAll(t.q, backend.Pause{})
 	t.isPaused(true)

@@ -165,7 +165,7 @@ func transactionOutcomes(t *testRun) {
 func transactionLease(t *testRun) {
 	lease := t.Tick
 	if t.fake == nil {
-		lease = 10 * t.Tick // a busy machine has to acknowledge within it
+		lease = 10*t.Tick + t.noise() // a busy machine has to acknowledge within it
 	}
 	d := t.takeNew(lease)
 	for attempt := 1; attempt <= 2; attempt++ {

@@ -432,6 +432,7 @@ func wakeUpAfterLong(t *testRun) {
 	}
 	long := 2 * unit
 	if t.has(backend.Rescheduling) {
+		unit += t.noise() // a busy machine has to move the head twice within it
 		long = 10 * unit
 	}
 	last := t.after(long)
