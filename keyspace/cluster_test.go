@@ -56,6 +56,6 @@ func TestClusterBehindARefusal(t *testing.T) {
 			t.Errorf("notify %q: %d warnings, want %d:\n%s", notify, n, want, &log)
 		}
 		push(t, q, "m", 300*time.Millisecond)
-		take(t, q, 3*time.Second)
+		take(t, q, redistest.Patience)
 	}
 }

@@ -23,8 +23,8 @@ var (
 	await = redistest.Await
 )
 
-// noise is the delay that a busy machine may add to every wait. It is far below a sweep of a minute.
-const noise = 5 * time.Second
+// noise is the delay that a busy machine may add to every wait. With that wait, it is below a sweep of a minute.
+const noise = 30 * time.Second
 
 const lease = time.Minute
 

@@ -106,7 +106,7 @@ func TestUsersWithoutRights(t *testing.T) {
 			t.Errorf("%s: degraded: %v; want that the server %s", name, err, unconfirmed)
 		}
 		push(t, q, "m", 50*time.Millisecond)
-		take(t, q, 2*time.Second)
+		take(t, q, redistest.Patience)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestRestartEnablesAgain(t *testing.T) {
 	push(t, q, "before", time.Second)
 	srv.Restart()
 	await(t, "notifying again", func() bool { return strings.Contains(flags(t, client), "E") })
-	take(t, q, 3*time.Second)
+	take(t, q, time.Second+noise)
 	s := sleep(t, client, q)
 	push(t, q, "after", 300*time.Millisecond)
 	s.woken(t, "after", time.Second+noise)

@@ -161,7 +161,7 @@ func TestStaleEntriesDelayNoMessage(t *testing.T) {
 		member := "\x00\x00\x00\x00\x00\x00" + string(rune(i)) + "\x00\x00\x00\x00" + "\x01x"
 		must(t, client.ZAdd(t.Context(), "delayq:{q}:due", redis.Z{Score: 1, Member: member}).Err())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), noise)
 	defer cancel()
 	ds, err := q.Receive(ctx, 1, lease)
 	must(t, err)

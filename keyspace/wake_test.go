@@ -56,7 +56,7 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	s.woken(t, "m", time.Second+noise)
 
 	push(t, other, "n", 0)
-	d := take(t, other, time.Second)
+	d := take(t, other, noise)
 	s = sleep(t, client, q)
 	must(t, other.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Delay: 300 * time.Millisecond}})...)
 	s.woken(t, "n", time.Second+noise)

@@ -71,7 +71,7 @@ func within(ctx context.Context, t *testing.T, got <-chan backend.Delivery, id s
 // TestConnectionsKilled cuts connections under a sleeping worker. A push of another backend wakes
 // it after Poll at the latest.
 func TestConnectionsKilled(t *testing.T) {
-	const poll, noise = 500 * time.Millisecond, 3 * time.Second
+	const poll, noise = 500 * time.Millisecond, 30 * time.Second
 	for _, kind := range []string{"normal", "pubsub"} {
 		t.Run(kind, func(t *testing.T) {
 			eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
@@ -110,7 +110,7 @@ func TestWakeUp(t *testing.T) {
 			}
 			got := waiting(ctx, t, q, client)
 			must(t, pusher.Schedule(ctx, near)...)
-			d := within(ctx, t, got, fmt.Sprint(i), 5*time.Second)
+			d := within(ctx, t, got, fmt.Sprint(i), 30*time.Second)
 			must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
 		}
 		must(t, pusher.Cancel(ctx, []string{"far"})...)
