@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/keyspace"
 )
 
@@ -60,7 +61,7 @@ func TestDroppedEventsLoseNothing(t *testing.T) {
 	must(t, q.Schedule(t.Context(), ms)...)
 	seen := make(map[string]bool)
 	for len(seen) < n {
-		d := take(t, q, 5*time.Second)
+		d := take(t, q, redistest.Patience)
 		if seen[d.ID] {
 			t.Fatalf("message %s came twice", d.ID)
 		}

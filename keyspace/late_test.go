@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/keyspace"
 )
 
@@ -28,7 +29,7 @@ func TestLatenessAmongManyExpiringKeys(t *testing.T) {
 	must(t, q.Schedule(t.Context(), ms)...)
 	var worst time.Duration
 	for range n {
-		d := take(t, q, 5*time.Second)
+		d := take(t, q, redistest.Patience)
 		late := time.Since(d.Due)
 		if late < 0 {
 			t.Errorf("message %s came %v early", d.ID, -late)

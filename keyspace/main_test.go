@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,10 +23,12 @@ var (
 	await = redistest.Await
 )
 
-// noise is the delay that a busy machine may add to every wait. It is far below a sweep of a minute.
-const noise = 5 * time.Second
+// noise is the delay that a busy machine may add to every wait. With that wait, it is below a sweep of a minute.
+const noise = 30 * time.Second
 
 const lease = time.Minute
+
+var silent = redistest.Silent().Logger
 
 // server starts a server whose configuration a test may change.
 func server(t *testing.T, opts ...testenv.Option) *testenv.RedisServer {
@@ -51,6 +54,30 @@ func openLogging(t *testing.T, b backend.Backend, name string, log *slog.Logger)
 	must(t, err)
 	return q
 }
+
+// openKnown opens a queue, again until the backend knows whether events come, for which an Open waits for 3 s only.
+func openKnown(t *testing.T, b backend.Backend, name string, log *slog.Logger) (q backend.Queue) {
+	t.Helper()
+	for quick := false; !quick; {
+		began := time.Now()
+		q = openLogging(t, b, name, log)
+		quick = time.Since(began) < 3*time.Second
+	}
+	return q
+}
+
+// degraded returns what a backend reports after openKnown. On a busy machine a server may confirm a subscription
+// after the backend has reported that it does not.
+func degraded(t *testing.T, b *keyspace.Backend) (err error) {
+	t.Helper()
+	await(t, "the subscription", func() bool {
+		err = b.Degraded()
+		return err == nil || !strings.Contains(err.Error(), unconfirmed)
+	})
+	return err
+}
+
+const unconfirmed = "has not confirmed"
 
 func push(t *testing.T, q backend.Queue, id string, delay time.Duration) {
 	t.Helper()

@@ -71,12 +71,13 @@ func TestPeekMergesDestination(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.store(p.backend())
-	first := p.pushAgo(q, 9, 5, 5, 1)
+	now := time.Now()
+	first := p.pushAgo(q, now, 9, 5, 5, 1)
 	must(t, q.Maintain(p.ctx))
 	if got := idsOf(p.peeks(q, 1)); !slices.Equal(got, first) {
 		t.Errorf("in the destination: got %q, want %q", got, first)
 	}
-	second := p.pushAgo(q, 10, 9, 5, 3, 0, -3600)
+	second := p.pushAgo(q, now, 10, 9, 5, 3, 0, -3600)
 	must(t, p.raw.RPush(p.ctx, p.name, "moved by Java").Err())
 	want := []string{second[0], first[0], second[1], first[1], first[2], second[2], second[3], first[3], "", second[4], second[5]}
 	for limit := range len(want) + 1 {
@@ -113,12 +114,12 @@ func TestPeekAtUnsortedDestination(t *testing.T) {
 	}
 }
 
-// pushAgo pushes messages of one body that were due so many seconds ago, and returns their ids.
-func (p *place) pushAgo(q redisson.Store, ago ...int) []string {
+// pushAgo pushes messages of one body that were due so many seconds before a time, and returns their ids.
+func (p *place) pushAgo(q redisson.Store, from time.Time, before ...int) []string {
 	p.t.Helper()
-	ms := make([]backend.Message, len(ago))
-	for i, s := range ago {
-		ms[i] = backend.Message{Body: []byte("body"), Delay: -time.Duration(s) * time.Second}
+	ms := make([]backend.Message, len(before))
+	for i, s := range before {
+		ms[i] = backend.Message{Body: []byte("body"), Due: from.Add(-time.Duration(s) * time.Second)}
 	}
 	must(p.t, q.Schedule(p.ctx, ms)...)
 	ids := make([]string, len(ms))
@@ -232,7 +233,7 @@ func TestPeekWhileJavaIsBusy(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.store(p.backend())
-	p.pushAgo(q, slices.Repeat([]int{1}, 100)...)
+	p.pushAgo(q, time.Now(), slices.Repeat([]int{1}, 100)...)
 	must(t, q.Maintain(p.ctx))
 	pages := 0
 	for cursor, more := "", true; more; pages++ {

@@ -71,7 +71,7 @@ func within(ctx context.Context, t *testing.T, got <-chan backend.Delivery, id s
 // TestConnectionsKilled cuts connections under a sleeping worker. A push of another backend wakes
 // it after Poll at the latest.
 func TestConnectionsKilled(t *testing.T) {
-	const poll, noise = 500 * time.Millisecond, 3 * time.Second
+	const poll, noise = 500 * time.Millisecond, 30 * time.Second
 	for _, kind := range []string{"normal", "pubsub"} {
 		t.Run(kind, func(t *testing.T) {
 			eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
@@ -110,7 +110,7 @@ func TestWakeUp(t *testing.T) {
 			}
 			got := waiting(ctx, t, q, client)
 			must(t, pusher.Schedule(ctx, near)...)
-			d := within(ctx, t, got, fmt.Sprint(i), 5*time.Second)
+			d := within(ctx, t, got, fmt.Sprint(i), 30*time.Second)
 			must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
 		}
 		must(t, pusher.Cancel(ctx, []string{"far"})...)
@@ -118,25 +118,27 @@ func TestWakeUp(t *testing.T) {
 	})
 }
 
-// TestServerPaused has the server stand still for longer than a client waits for a reply.
+// TestServerPaused has the server stand still for longer than a client waits for a reply. What must not
+// fail goes by another client: on a busy machine, replies to the hasty one are late at any time.
 func TestServerPaused(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := redistest.Deadline(t)
 		server := testenv.Redis(t, testenv.Private())
-		client := server.Client(t, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
+		client := server.Client(t)
+		hasty := open(t, server.Client(t, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }), zsetpoll.Claims(mode))
 		q := open(t, client, zsetpoll.Claims(mode))
 		must(t, q.Schedule(ctx, message("held", 0))...)
 		held := receiveOne(ctx, t, q, time.Hour, "held")
 		must(t, q.Schedule(ctx, message("due", 200*time.Millisecond))...)
 		server.Pause()
 		pushed := make(chan []error, 1)
-		go func() { pushed <- q.Schedule(ctx, message("lost", time.Hour)) }()
+		go func() { pushed <- hasty.Schedule(ctx, message("lost", time.Hour)) }()
 		if errs := <-pushed; errs == nil {
 			t.Error("a push to a paused server succeeds")
 		}
 		server.Resume()
-		due := patient(ctx, t, q, "due")
-		await(t, "the ack", func() bool { return q.Ack(ctx, leases([]backend.Delivery{held, due})) == nil })
+		due := patient(ctx, t, hasty, "due")
+		must(t, q.Ack(ctx, leases([]backend.Delivery{held, due}))...)
 		if err := errors.Join(q.Cancel(ctx, []string{"lost"})...); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("the push that told nothing: %v", err)
 		}

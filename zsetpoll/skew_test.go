@@ -50,7 +50,7 @@ func TestClockIsWrong(t *testing.T) {
 
 const (
 	waves  = 100
-	tardy  = 5 * time.Second // far below the hour, far above the noise of a busy machine
+	tardy  = 2 * patience // far below the hour, far above the noise of a busy machine
 	afewms = 7 * time.Millisecond
 )
 

@@ -57,7 +57,7 @@ func TestClusterNodeRestarts(t *testing.T) {
 func TestClusterReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := RedisCluster(t, AOF(), Replicas(1), Directive("cluster-node-timeout", "1000"))
+	c := RedisCluster(t, AOF(), Replicas(1), Directive("cluster-node-timeout", "15000"))
 	if len(c.Nodes()) != 6 {
 		t.Fatalf("%d nodes; want 6", len(c.Nodes()))
 	}

@@ -63,7 +63,7 @@ func TestKilledTestLeavesNoRabbit(t *testing.T) {
 // killVictim kills a test with servers, and returns its output.
 func killVictim(t *testing.T, kind, dir string, processes int) (said []string) {
 	t.Helper()
-	victim := exec.Command(os.Args[0], "-test.run=^TestOrphans$", "-test.timeout=110s")
+	victim := exec.Command(os.Args[0], "-test.run=^TestOrphans$", "-test.timeout=30m")
 	victim.Env = append(os.Environ(), orphanVar+"="+kind, redisURLVar+"=", rabbitURLVar+"=", "TMPDIR="+dir)
 	out, err := victim.StdoutPipe()
 	must(t, err)

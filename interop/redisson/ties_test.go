@@ -61,9 +61,9 @@ func TestTheDefaultFormatStallsNoVersion(t *testing.T) {
 		f.Cleanup(func() { must(f.T, ours.Close()) })
 		b := both{f, q, ours}
 		// no Go handle is open after that
-		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: 5 * time.Second})
+		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: 30 * time.Second})
 		f.is(q.Contains(ctx, "Go's"))(true)
-		must(f.T, q.Offer(ctx, "Java's", 5200*time.Millisecond))
+		must(f.T, q.Offer(ctx, "Java's", 30200*time.Millisecond))
 		for _, want := range []string{"Go's", "Java's"} {
 			if value := got(q.Take(ctx, time.Minute))(f.T); value != want {
 				f.Errorf("received %v, want %s", value, want)

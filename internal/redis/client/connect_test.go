@@ -168,8 +168,8 @@ func TestConnectHonoursTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	for _, query := range []string{"", "?tls=true", "?cluster=true", "?master=main"} {
-		rawURL := fmt.Sprintf("zsetpoll://%s/orders%s", silent.Addr(), query)
+	for _, query := range []string{"", "&tls=true", "&cluster=true", "&master=main"} {
+		rawURL := fmt.Sprintf("zsetpoll://%s/orders?dial_timeout=1m&read_timeout=1m%s", silent.Addr(), query)
 		t.Run("deadline"+query, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -189,7 +189,7 @@ func mustGiveUp(ctx context.Context, t *testing.T, rawURL string, want error) {
 	t.Helper()
 	began := time.Now()
 	_, err := connect(ctx, t, rawURL)
-	if took := time.Since(began); !errors.Is(err, want) || took > 4*time.Second {
+	if took := time.Since(began); !errors.Is(err, want) || took > 30*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
 }

@@ -202,7 +202,7 @@ func TestServerForgetsScripts(t *testing.T) {
 func TestServerForgetsScriptsWhileAnotherIsSilent(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t, testenv.Directive("cluster-require-full-coverage", "no"))
-	client := cluster.Client(t)
+	client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = 2 * redistest.Patience })
 	r := &script.Runner{Client: client, Keys: []string{"script:" + t.Name()}}
 	if reply, err := r.Run(t.Context(), count); reply != int64(0) || err != nil {
 		t.Fatalf("got %v, %v", reply, err)
@@ -212,7 +212,7 @@ func TestServerForgetsScriptsWhileAnotherIsSilent(t *testing.T) {
 	redistest.Must(t, master.ScriptFlush(t.Context()).Err())
 	other := slices.IndexFunc(cluster.Addrs(), func(addr string) bool { return addr != master.Options().Addr })
 	cluster.Nodes()[other].Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), client.Options().ReadTimeout/2)
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 	defer cancel()
 	if reply, err := r.Run(ctx, count); reply != int64(0) || err != nil {
 		t.Errorf("got %v, %v", reply, err)

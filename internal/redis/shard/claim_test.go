@@ -89,11 +89,21 @@ func TestStalledMaster(t *testing.T) {
 	t.Parallel()
 	ctx := redistest.Deadline(t)
 	cluster := testenv.RedisCluster(t, testenv.Directive("cluster-node-timeout", "60000"))
-	client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second })
-	b := zsetpoll.New(client, zsetpoll.Shards(16))
-	t.Cleanup(func() { _ = b.Close() })
-	q, err := b.Open(ctx, "stalled", redistest.Silent())
-	redistest.Must(t, err)
+	stalled := cluster.Nodes()[1]
+	hasty := cluster.Client(t, func(o *redis.ClusterOptions) { // so that claims of that master fail soon
+		o.NewClient = func(o *redis.Options) *redis.Client {
+			if o.Addr == stalled.Addr() {
+				o.ReadTimeout = time.Second
+			}
+			return redis.NewClient(o)
+		}
+	})
+	open := func(client redis.UniversalClient) backend.Queue {
+		b := zsetpoll.New(client, zsetpoll.Shards(16))
+		t.Cleanup(func() { _ = b.Close() })
+		return redistest.Open(t, b, "stalled")
+	}
+	q, worker := open(cluster.Client(t)), open(hasty)
 	const n = 300
 	redistest.Must(t, q.Schedule(ctx, ids(0, n))...)
 	count := func(i int) (messages int) { // of a master
@@ -109,12 +119,12 @@ func TestStalledMaster(t *testing.T) {
 	if slices.Contains(there, 0) || there[0]+there[1]+there[2] != n {
 		t.Fatalf("the masters have %v messages", there)
 	}
-	cluster.Nodes()[1].Pause()
+	stalled.Pause()
 	taken := make(map[string]bool)
 	take := func(n int) {
 		t.Helper()
 		for len(taken) < n {
-			ds, err := q.Receive(ctx, 10, time.Minute)
+			ds, err := worker.Receive(ctx, 10, time.Minute)
 			redistest.Must(t, err)
 			for _, d := range ds {
 				if taken[d.ID] {
@@ -131,7 +141,7 @@ func TestStalledMaster(t *testing.T) {
 	// Nothing is due elsewhere, and claims of its shards fail: a worker waits all the same, and gets the next message.
 	idle, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	if ds, err := q.Receive(idle, 10, time.Minute); !errors.Is(err, context.DeadlineExceeded) || len(ds) > 0 {
+	if ds, err := worker.Receive(idle, 10, time.Minute); !errors.Is(err, context.DeadlineExceeded) || len(ds) > 0 {
 		t.Errorf("a Receive without messages returns %d, %v", len(ds), err)
 	}
 	for id := range taken {
@@ -140,7 +150,7 @@ func TestStalledMaster(t *testing.T) {
 		take(len(taken) + 1)
 		break
 	}
-	cluster.Nodes()[1].Resume()
+	stalled.Resume()
 	take(n)
 	if st, err := q.Stats(ctx); err != nil || st.Ready+st.InFlight > 0 {
 		t.Errorf("Stats returns %+v, %v", st, err)
