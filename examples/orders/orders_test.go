@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -29,7 +31,9 @@ func TestOrders(t *testing.T) {
 		"keyspace": func(t *testing.T) string { return onRedis(t, "keyspace", "") },
 		"redisson": func(t *testing.T) string { return onRedis(t, "redisson", "?codec=envelope") },
 		"rabbitmq": func(t *testing.T) string {
-			return strings.Replace(testenv.SharedRabbitMQ(t).URL(), "amqp://", "rabbitmq://", 1) + "/orders?namespace=examples"
+			broker := strings.Replace(testenv.SharedRabbitMQ(t).URL(), "amqp://", "rabbitmq://", 1)
+			openOther(t, broker+"/other?namespace=examples")
+			return broker + "/orders?namespace=examples"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +65,21 @@ func onRedis(t *testing.T, scheme, query string) string {
 	}
 	u.Scheme, u.Path = scheme, "/orders-"+scheme
 	return u.String() + query
+}
+
+// openOther opens another queue of a broker: one that has just started on a busy machine may take
+// longer to reply than the service waits.
+func openOther(t *testing.T, url string) {
+	t.Helper()
+	q, err := testenv.RetryOnBusyRabbit(t.Context(), func() (delayq.Queue, error) {
+		return delayq.Open(t.Context(), url, delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 type service struct {
