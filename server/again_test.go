@@ -177,7 +177,7 @@ func (g gone) Write([]byte) (int, error) {
 
 // receiveGone receives as receive does, for a client that has gone.
 func (f *fixture) receiveGone(key string, then func()) {
-	r := httptest.NewRequest(http.MethodPost, f.URL+orders+"receive", strings.NewReader(`{"limit": 10, "lease_for": "1m"}`))
+	r := httptest.NewRequest(http.MethodPost, f.URL+orders+"receive", strings.NewReader(tenForAnHour))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(keyHeader, key)
 	f.server.ServeHTTP(gone{httptest.NewRecorder(), then}, r)

@@ -133,10 +133,13 @@ func (f *fixture) push(t *testing.T) {
 	f.post(t, "messages", `{"id": "a"}`).want(t, http.StatusCreated, "")
 }
 
+// tenForAnHour is a receive whose lease does not end before a slow test does.
+const tenForAnHour = `{"limit": 10, "lease_for": "1h"}`
+
 // receive takes up to ten messages that are due.
 func (f *fixture) receive(t *testing.T, headers ...string) []wire.Delivery {
 	t.Helper()
-	r := f.post(t, "receive", `{"limit": 10, "lease_for": "1m"}`, headers...)
+	r := f.post(t, "receive", tenForAnHour, headers...)
 	r.want(t, http.StatusOK, "")
 	var got wire.Received
 	r.into(t, &got)
