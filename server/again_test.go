@@ -47,7 +47,7 @@ func TestKeyAfterTheLease(t *testing.T) {
 	f := start(t)
 	f.push(t)
 	receive := func() (got wire.Received) {
-		f.post(t, "receive", `{"lease_for": "1s"}`, keyHeader, "k").into(t, &got)
+		f.post(t, "receive", `{"lease_for": "1s", "wait": "10s"}`, keyHeader, "k").into(t, &got)
 		return got
 	}
 	if first, again := receive(), receive(); len(first.Messages) != 1 || len(again.Messages) != 1 {
