@@ -154,7 +154,7 @@ func TestLostReplies(t *testing.T) {
 	for i := range messages {
 		known("push", errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: fmt.Sprint(i)}})...))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for range messages - unknown { // those whose push is unknown may be there
 		ds, err := q.Receive(ctx, 1, time.Hour)

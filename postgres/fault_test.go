@@ -123,13 +123,20 @@ func TestServerPaused(t *testing.T) {
 			return err
 		},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		err := call(ctx)
-		deadline, _ := ctx.Deadline()
-		if late := time.Since(deadline); late > time.Second || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s returned %v after its context, with: %v", what, late, err)
+		late := time.Hour
+		for try := 0; try < 5 && late > time.Second; try++ { // a busy machine makes one late, and not each
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			err := call(ctx)
+			deadline, _ := ctx.Deadline()
+			late = time.Since(deadline)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s returned %v", what, err)
+			}
+			cancel()
 		}
-		cancel()
+		if late > time.Second {
+			t.Errorf("%s returned %v after its context", what, late)
+		}
 	}
 	resume()
 	none(t, q.Schedule(t.Context(), pushes(1, "after", 0)))

@@ -282,7 +282,7 @@ func TestOldSnapshotOfLease(t *testing.T) {
 	q := opened(t, postgres.New(p, fresh()))
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		none(t, q.Schedule(t.Context(), pushes(1, "m", 0)))
-		ds, err := q.Receive(t.Context(), 1, 2*time.Second)
+		ds, err := q.Receive(t.Context(), 1, 10*time.Second) // long enough for the calls before its end
 		must(t, err)
 		leases := []backend.Lease{ds[0].Lease()}
 		old := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})

@@ -47,7 +47,7 @@ func TestKeyAfterTheLease(t *testing.T) {
 	f := start(t)
 	f.push(t)
 	receive := func() (got wire.Received) {
-		f.post(t, "receive", `{"lease_for": "1s"}`, keyHeader, "k").into(t, &got)
+		f.post(t, "receive", `{"lease_for": "1s", "wait": "10s"}`, keyHeader, "k").into(t, &got)
 		return got
 	}
 	if first, again := receive(), receive(); len(first.Messages) != 1 || len(again.Messages) != 1 {
@@ -177,7 +177,7 @@ func (g gone) Write([]byte) (int, error) {
 
 // receiveGone receives as receive does, for a client that has gone.
 func (f *fixture) receiveGone(key string, then func()) {
-	r := httptest.NewRequest(http.MethodPost, f.URL+orders+"receive", strings.NewReader(`{"limit": 10, "lease_for": "1m"}`))
+	r := httptest.NewRequest(http.MethodPost, f.URL+orders+"receive", strings.NewReader(tenForAnHour))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(keyHeader, key)
 	f.server.ServeHTTP(gone{httptest.NewRecorder(), then}, r)

@@ -38,7 +38,7 @@ func TestReceiveIsBounded(t *testing.T) {
 	f := start(t, server.MaxReplyBytes(replies))
 	ids := pushLarge(t, f)
 	for len(ids) > 0 {
-		r := f.post(t, "receive", `{"limit": 1000, "lease_for": "1h"}`)
+		r := f.post(t, "receive", `{"limit": 1000, "lease_for": "1h", "wait": "10s"}`)
 		var got wire.Received
 		r.into(t, &got)
 		if len(got.Messages) == 0 || len(r.body) > 20*large {

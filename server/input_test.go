@@ -220,7 +220,7 @@ func TestExpired(t *testing.T) {
 		limits := `{"expires": "2000-01-01T00:00:00Z", "dead_letter_expired": ` + fmt.Sprint(id == "dead") + `}`
 		f.post(t, "messages", `{"id": "`+id+`", "limits": `+limits+`}`).want(t, http.StatusCreated, "")
 	}
-	r := f.post(t, "receive", `{"limit": 10, "keep_expired": true}`)
+	r := f.post(t, "receive", `{"limit": 10, "keep_expired": true, "lease_for": "1h", "wait": "10s"}`)
 	if n := bytes.Count(r.body, []byte(`"expires":"2000-01-01T00:00:00Z"`)); n != 2 {
 		t.Errorf("got %s", r.body)
 	}

@@ -244,7 +244,7 @@ func startConsuming(t *testing.T, script string, args ...string) *running {
 	r := &running{url: redisURL(t, "zsetpoll"), marks: t.TempDir()}
 	r.q = openQueue(t, r.url)
 	push(t, r.q, "a")
-	cmd := process(t, append(append([]string{"consume", r.url, "--exec", "--lease=3s"}, args...), "--", "sh", "-c", script)...)
+	cmd := process(t, append(append([]string{"consume", r.url, "--exec", "--lease=1m"}, args...), "--", "sh", "-c", script)...)
 	cmd.Env = append(cmd.Env, "MARKS="+r.marks)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

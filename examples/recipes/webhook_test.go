@@ -67,6 +67,8 @@ func Example_webhook() {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case 2:
+			_, err := q.Push(ctx, []byte(`{"event":`), delayq.ID("event-2")) // so that its request is the third
+			check(err)
 			w.WriteHeader(http.StatusOK)
 		default:
 			defer stop()
@@ -76,8 +78,6 @@ func Example_webhook() {
 	defer server.Close()
 
 	_, err = q.Push(ctx, []byte(`{"event":"paid"}`), delayq.ID("event-1"))
-	check(err)
-	_, err = q.Push(ctx, []byte(`{"event":`), delayq.ID("event-2"), delayq.After(500*time.Millisecond))
 	check(err)
 	check(consumeWebhooks(ctx, q, server.URL))
 	fmt.Println("requests:", requests)

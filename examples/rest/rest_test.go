@@ -34,7 +34,7 @@ func TestRest(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", query, got, text, want)
 		}
 	}
-	for _, query := range []string{"delay=2&value=AAAA", "delay=1&value=BBBB"} {
+	for _, query := range []string{"delay=10&value=AAAA", "delay=1&value=BBBB"} {
 		if status, text := get(t, at+"/delayed/message?"+query); status != 200 {
 			t.Errorf("%s: %d %s", query, status, text)
 		}

@@ -37,18 +37,19 @@ func main() {
 }
 
 // run pushes three messages, the latest first, and handles them as they become due. The second
-// fails once.
+// fails once. They are pushed at once, so that their delays begin together.
 func run(ctx context.Context, url string, out io.Writer) (err error) {
 	q, err := delayq.Open(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
+	var ms []delayq.Message
 	for _, delay := range []time.Duration{900 * time.Millisecond, 600 * time.Millisecond, 300 * time.Millisecond} {
-		body := fmt.Sprintf("due after %v", delay)
-		if _, err := q.Push(ctx, []byte(body), delayq.After(delay)); err != nil {
-			return err
-		}
+		ms = append(ms, delayq.Message{Body: fmt.Appendf(nil, "due after %v", delay), Delay: delay})
+	}
+	if _, err := q.PushBatch(ctx, ms); err != nil {
+		return err
 	}
 	return handle(ctx, q, out)
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -26,7 +28,11 @@ func TestSwap(t *testing.T) {
 	for scheme, at := range map[string]func(*testing.T) string{
 		"memory":   func(*testing.T) string { return "memory:///swap" },
 		"zsetpoll": onRedis, "keyspace": onRedis, "redisson": onRedis,
-		"rabbitmq": func(t *testing.T) string { return testenv.SharedRabbitMQ(t).URL() + "/swap?namespace=swap" },
+		"rabbitmq": func(t *testing.T) string {
+			broker := strings.Replace(testenv.SharedRabbitMQ(t).URL(), "amqp://", "rabbitmq://", 1)
+			openOther(t, broker+"/other?namespace=swap")
+			return broker + "/swap?namespace=swap"
+		},
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
@@ -59,4 +65,19 @@ func TestSwap(t *testing.T) {
 func onRedis(t *testing.T) string {
 	at, _, _ := strings.Cut(testenv.SharedRedis(t).URL(), "?")
 	return at
+}
+
+// openOther opens another queue of a broker: one that has just started on a busy machine may take
+// longer to reply than the program waits.
+func openOther(t *testing.T, url string) {
+	t.Helper()
+	q, err := testenv.RetryOnBusyRabbit(t.Context(), func() (delayq.Queue, error) {
+		return delayq.Open(t.Context(), url, delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -17,7 +17,7 @@ func TestSharedRabbitMQ(t *testing.T) {
 		s := SharedRabbitMQ(t)
 		first = s.Vhost(t)
 		var err error
-		left, err = amqp.Dial(s.VhostURL(first))
+		left, err = amqp.DialConfig(s.VhostURL(first), amqp.Config{Dial: amqp.DefaultDial(patience)})
 		must(t, err)
 		declare(t, openChannel(t, left), "classic")
 	})
