@@ -40,7 +40,7 @@ func verified(t *testing.T, r result) (all map[string]checkJSON, sum verifyJSON)
 func TestVerifyMemory(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	r := inProcess(t, "verify", "memory:///orders", "--tick=60ms", "--slack=5s", "--json") // the slack is for a busy machine
+	r := inProcess(t, "verify", "memory:///orders", "--tick=60ms", "--slack=2s", "--json") // the slack is for a busy machine
 	r.wantCode(t, exitOK)
 	all, sum := verified(t, r)
 	kept := 0
