@@ -77,7 +77,7 @@ func testRefusedDelayedMessages(ctx context.Context, t *testing.T, server *teste
 	policy(server, vhost, `^delayq\.v1\.q\.(full|empty)$`, `{"max-length":3,"overflow":"reject-publish"}`)
 	pushes := newBackend(t, url)
 	openOn(t, pushes, "empty")
-	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 50*time.Millisecond))...)
+	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 10*time.Second))...) // once their time is over, a slow push goes straight to the full queue
 	await(t, "findings about the full queue, and about both queues that refuse", func() bool {
 		return found(ctx, t, url, at, admin.Problem, "full now on delayq.v1.q.full") &&
 			found(ctx, t, url, at, admin.Problem, "reject-publish on delayq.v1.q.empty, delayq.v1.q.full")
