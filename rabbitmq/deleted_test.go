@@ -238,7 +238,7 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 // declares both, and so does the next handle.
 func TestQueueAndExchangeDeleted(t *testing.T) {
 	url := vhost(t)
-	ctx := deadline(t, 60*time.Second)
+	ctx := deadline(t, patience)
 	b := newBackend(t, url)
 	pusher, ch := openOn(t, b, "both"), channel(t, url)
 	remove := func() {
