@@ -14,6 +14,19 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
+// awaitAlarm pushes a message until the handle knows of the broker's alarm, which the broker reports
+// once it has read a message. It returns the error of the last push.
+func awaitAlarm(ctx context.Context, t *testing.T, q backend.Queue) (err error) {
+	t.Helper()
+	await(t, "the broker to report the alarm", func() bool {
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		err = q.Schedule(short, message("to have the broker report the alarm", 100*time.Hour))[0]
+		return err != nil && strings.Contains(err.Error(), "the broker takes no messages")
+	})
+	return err
+}
+
 // TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels the message waits
 // for the rest at most.
 func TestBlockedPushKeepsTime(t *testing.T) {
@@ -24,12 +37,12 @@ func TestBlockedPushKeepsTime(t *testing.T) {
 	deliveries, err := ch.Consume(ownQueue(t), "", true, false, false, false, nil)
 	must(t, err)
 	server.SetMemoryAlarm(true)
-	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	wantError(t, q.Schedule(short, message("to have the broker report the alarm", 100*time.Hour))[0], "the broker takes no messages")
-	const delay, blocked = 4 * time.Second, 3 * time.Second
+	_ = awaitAlarm(ctx, t, q)
+	const delay, blocked = 8 * time.Second, 7 * time.Second
 	began, pushed := time.Now(), make(chan error, 1)
-	go func() { pushed <- q.Schedule(ctx, message("a", delay))[0] }()
+	a := message("a", 0)
+	a[0].Due = began.Add(delay) // also if the push begins late
+	go func() { pushed <- q.Schedule(ctx, a)[0] }()
 	await(t, "most of the delay to be over", func() bool { return time.Since(began) > blocked })
 	server.SetMemoryAlarm(false)
 	must(t, <-pushed)
@@ -53,10 +66,10 @@ func TestBlocked(t *testing.T) {
 	q := openOn(t, b, "q")
 	must(t, q.Schedule(ctx, append(message("a", 0), message("b", time.Second)...))...)
 	server.SetMemoryAlarm(true)
-	for range 2 { // the broker reports the alarm once it has read a message
-		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		err := q.Schedule(short, message("late", 0))[0]
-		cancel()
+	first := awaitAlarm(ctx, t, q)
+	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	for _, err := range []error{first, q.Schedule(short, message("late", 0))[0]} {
 		wantError(t, err, "the broker takes no messages", "memory", context.DeadlineExceeded.Error())
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v does not match the context's error", err)
@@ -81,9 +94,7 @@ func TestBlocked(t *testing.T) {
 	}
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
-	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	_ = q.Schedule(short, message("d", 0)) // has the broker report the alarm
+	_ = awaitAlarm(ctx, t, q)
 	go func() { pushed <- q.Schedule(ctx, message("d", 0))[0] }()
 	time.Sleep(50 * time.Millisecond) // without a waiting push the test checks less
 	must(t, b.Close())
@@ -143,9 +154,7 @@ func TestCloseDuringAnAlarm(t *testing.T) {
 	server.Ctl("set_vhost_limits", `{"max-connections":3}`)
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
-	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	wantError(t, q.Schedule(short, message("to have the broker report the alarm", 0))[0], "the broker takes no messages")
+	_ = awaitAlarm(ctx, t, q)
 	must(t, ch.ExchangeDelete("delayq.v1.deliver", false, false))
 	await(t, "the checker to declare it", func() bool { return strings.Contains(log.String(), "taking the open one") })
 	closed := make(chan error, 1)

@@ -203,24 +203,37 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	t.Parallel()
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	q := open(t, server.VhostURL(vhost), few)
+	url := server.VhostURL(vhost)
+	q, ch := open(t, url, few), channel(t, url)
+	type received struct {
+		ds  []backend.Delivery
+		err error
+	}
+	got := make(chan received, 2)
+	for n := 1; n <= 2; n++ { // both wait before there is a message: the first subscription would end without them
+		go func() {
+			ds, err := q.Receive(ctx, 1, time.Minute)
+			got <- received{ds, err}
+		}()
+		await(t, "a further subscription", func() bool { return subscriptions(t, ch) == n })
+	}
 	must(t, q.Schedule(ctx, message("held", 0))...)
-	held := receiveOne(ctx, t, q, "held")
-	again := make(chan error, 1)
-	go func() { // this keeps the subscription
-		ds, err := q.Receive(ctx, 1, time.Minute)
-		if err == nil && (ds[0].ID != "held" || ds[0].Attempt != 2) {
-			err = fmt.Errorf("got %+v", ds[0])
+	next := func(attempt int) []backend.Delivery {
+		r := <-got
+		must(t, r.err)
+		if r.ds[0].ID != "held" || r.ds[0].Attempt != attempt {
+			t.Fatalf("got %+v, want attempt %d", r.ds[0], attempt)
 		}
-		again <- err
-	}()
+		return r.ds
+	}
+	held := next(1)
 	await(t, "two subscriptions, to end them", func() bool { // one has the message, the other waits
 		return server.Eval(`case rabbit_amqqueue:consumers_all(<<"`+vhost+`">>) of
 			[_, _] = Both -> [rabbit_channel:send_command(proplists:get_value(channel_pid, C), {'basic.cancel', proplists:get_value(consumer_tag, C), true}) || C <- Both];
 			Fewer -> length(Fewer) end.`) == "[ok, ok]"
 	})
-	must(t, <-again)
-	if err := q.Ack(ctx, leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
+	next(2)
+	if err := q.Ack(ctx, leases(held))[0]; !errors.Is(err, backend.ErrLeaseLost) {
 		t.Errorf("the ack of a message that another handle has: %v, want ErrLeaseLost", err)
 	}
 }

@@ -220,7 +220,7 @@ func receiveAgain(t *testing.T, q backend.Queue, remedy func()) backend.Delivery
 	if err != nil {
 		t.Logf("it has not come again without the remedy: %v", err)
 		remedy()
-		again, err = receiveWithin(t, q, 30*time.Second)
+		again, err = receiveWithin(t, q, patience)
 	}
 	if err != nil {
 		t.Fatalf("the message has not come again though other nodes lead: %v", err)

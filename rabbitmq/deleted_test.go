@@ -151,7 +151,7 @@ func TestNextOpenGetsUndeliverableMessages(t *testing.T) {
 	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	pusher, ch := openOn(t, b, "orders"), channel(t, url)
-	must(t, pusher.Schedule(ctx, batch("m", 20, 300*time.Millisecond))...)
+	must(t, pusher.Schedule(ctx, batch("m", 20, 20*time.Second))...) // they come once the queue is gone
 	must(t, b.Close())
 	deleteQueue(t, ch, "delayq.v1.q.orders")
 	await(t, "messages without a queue", func() bool { return ready(t, ch, undeliverable) == 20 })
@@ -170,7 +170,7 @@ func TestManyUndeliverableMessagesMoveOnce(t *testing.T) {
 	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	pusher, ch := openOn(t, b, "orders"), channel(t, url)
-	must(t, pusher.Schedule(ctx, batch("m", n, 300*time.Millisecond))...)
+	must(t, pusher.Schedule(ctx, batch("m", n, 20*time.Second))...) // they come once the queue is gone
 	must(t, b.Close())
 	deleteQueue(t, ch, "delayq.v1.q.orders")
 	await(t, "messages without a queue", func() bool { return ready(t, ch, undeliverable) == n })
@@ -238,7 +238,7 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 // declares both, and so does the next handle.
 func TestQueueAndExchangeDeleted(t *testing.T) {
 	url := vhost(t)
-	ctx := deadline(t, 60*time.Second)
+	ctx := deadline(t, patience)
 	b := newBackend(t, url)
 	pusher, ch := openOn(t, b, "both"), channel(t, url)
 	remove := func() {

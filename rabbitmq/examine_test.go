@@ -70,7 +70,8 @@ func TestExamineUndeliverable(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
 	ctx := deadline(t, patience)
-	b := newBackend(t, url, rabbitmq.Buckets(time.Second))
+	slow := rabbitmq.Buckets(20 * time.Second) // the queue is gone before the message leaves the bucket
+	b := newBackend(t, url, slow)
 	q := openOn(t, b, "gone")
 	must(t, q.Schedule(ctx, message("a", 10*time.Millisecond))...)
 	must(t, q.Close(), b.Remove(ctx, "gone"))
@@ -79,7 +80,7 @@ func TestExamineUndeliverable(t *testing.T) {
 		must(t, err)
 		return slices.Equal(left, []string{"1 messages in delayq.v1.undeliverable"})
 	})
-	wantFinding(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
+	wantFinding(t, examined(ctx, t, url, slow), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
 }
 
 // TestRemove removes two queues one after the other, and their namespace. Nothing else remains.

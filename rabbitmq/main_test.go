@@ -52,11 +52,17 @@ func must(t testing.TB, errs ...error) {
 // await asks until the condition holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
+	awaitEvery(t, 5*time.Millisecond, what, holds)
+}
+
+// awaitEvery is await with another pause between two questions.
+func awaitEvery(t *testing.T, pause time.Duration, what string, holds func() bool) {
+	t.Helper()
 	for end := time.Now().Add(patience); !holds(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited %v for %s", patience, what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

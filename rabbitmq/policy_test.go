@@ -77,8 +77,8 @@ func testRefusedDelayedMessages(ctx context.Context, t *testing.T, server *teste
 	policy(server, vhost, `^delayq\.v1\.q\.(full|empty)$`, `{"max-length":3,"overflow":"reject-publish"}`)
 	pushes := newBackend(t, url)
 	openOn(t, pushes, "empty")
-	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 50*time.Millisecond))...)
-	await(t, "findings about the full queue, and about both queues that refuse", func() bool {
+	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 10*time.Second))...) // once their time is over, a slow push goes straight to the full queue
+	awaitEvery(t, examinePause, "findings about the full queue, and about both queues that refuse", func() bool {
 		return found(ctx, t, url, at, admin.Problem, "full now on delayq.v1.q.full") &&
 			found(ctx, t, url, at, admin.Problem, "reject-publish on delayq.v1.q.empty, delayq.v1.q.full")
 	})
@@ -163,6 +163,11 @@ func TestPoliciesLoseNothing(t *testing.T) {
 	}
 }
 
+// examinePause is between two looks for a finding. Each has the management API list 200 queues, for
+// which Examine gives it 5 s. A busy broker that gets no pause may need longer each time, and then no
+// finding comes.
+const examinePause = time.Second
+
 // TestExaminePolicies has policies of each kind, and looks for their findings.
 func TestExaminePolicies(t *testing.T) {
 	t.Parallel()
@@ -201,7 +206,7 @@ func TestExaminePolicies(t *testing.T) {
 	} {
 		policy(server, vhost, want.pattern, definition)
 		now, tries = definition, 0
-		await(t, definition+": "+want.text, func() bool { // the broker applies a policy to one queue after the other
+		awaitEvery(t, examinePause, definition+": "+want.text, func() bool { // the broker applies a policy to one queue after the other
 			tries++
 			return found(ctx, t, url, at, want.severity, want.text)
 		})

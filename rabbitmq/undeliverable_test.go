@@ -29,7 +29,7 @@ func TestBehindSurplus(t *testing.T) {
 		must(t, big.Schedule(ctx, make([]backend.Message, 400))...)
 		awaitUndeliverable((i+1)*400 - room)
 	}
-	must(t, q.Schedule(ctx, batch("m", 20, time.Second))...)
+	must(t, q.Schedule(ctx, batch("m", 20, 20*time.Second))...) // they come once the queue is gone
 	must(t, other.Close())
 	deleteQueue(t, ch, "delayq.v1.q.orders")
 	awaitUndeliverable(surplus - room + 20)

@@ -94,6 +94,7 @@ func (r *localRabbit) begin() error {
 	own.add("listeners.tcp.1", r.addr())
 	own.add("default_user", rabbitUserName)
 	own.add("default_pass", r.secrets.password)
+	own.add("handshake_timeout", "120000") // in ms: a busy broker ends a login after 10 s by default, which looks like a wrong password
 	own.add("log.console", "true")
 	own.add("log.file", "false")
 	if err := errors.Join(
