@@ -35,7 +35,7 @@ func cutSubscriptions(t *testing.T, client redis.UniversalClient) (stop func()) 
 func TestSubscribingAgainLooks(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)))
 	for i := range 3 {
 		s := sleep(t, client, q)
 		stop := cutSubscriptions(t, client)
@@ -50,7 +50,7 @@ func TestSubscribingAgainLooks(t *testing.T) {
 func TestDroppedEventsLoseNothing(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(200*time.Millisecond)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(200*time.Millisecond)))
 	stop := cutSubscriptions(t, client)
 	defer stop()
 	const n = 500

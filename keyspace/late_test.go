@@ -19,7 +19,7 @@ func TestLatenessAmongManyExpiringKeys(t *testing.T) {
 	client := server(t).Client(t)
 	fill(t, client, 100_000)
 	const sweep = 500 * time.Millisecond
-	q := open(t, newBackend(t, client, keyspace.Sweep(sweep)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(sweep)))
 	const n = 60
 	ms := make([]backend.Message, n)
 	begun := time.Now()

@@ -43,9 +43,9 @@ func newBackend(t *testing.T, client redis.UniversalClient, opts ...keyspace.Opt
 	return b
 }
 
-func open(t *testing.T, b backend.Backend, name string) backend.Queue {
+func open(t *testing.T, b backend.Backend) backend.Queue {
 	t.Helper()
-	return redistest.Open(t, b, name)
+	return redistest.Open(t, b, "q")
 }
 
 func openLogging(t *testing.T, b backend.Backend, name string, log *slog.Logger) backend.Queue {

@@ -116,7 +116,7 @@ func TestRestartEnablesAgain(t *testing.T) {
 	srv := server(t, testenv.AOF())
 	client := srv.Client(t)
 	b := newBackend(t, client, keyspace.Sweep(time.Minute))
-	q := open(t, b, "q")
+	q := open(t, b)
 	push(t, q, "before", time.Second)
 	srv.Restart()
 	await(t, "notifying again", func() bool { return strings.Contains(flags(t, client), "E") })

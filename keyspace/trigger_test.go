@@ -19,7 +19,7 @@ func apart(t *testing.T, srv *testenv.RedisServer, n int) []backend.Queue {
 	t.Helper()
 	qs := make([]backend.Queue, n)
 	for i := range qs {
-		qs[i] = open(t, newBackend(t, srv.Client(t), keyspace.Sweep(time.Minute)), "q")
+		qs[i] = open(t, newBackend(t, srv.Client(t), keyspace.Sweep(time.Minute)))
 	}
 	return qs
 }
@@ -97,7 +97,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	srv := server(t)
 	zset := zsetpoll.New(srv.Client(t), zsetpoll.Poll(time.Minute))
 	t.Cleanup(func() { must(t, zset.Close()) })
-	client, theirs := srv.Client(t), open(t, zset, "q")
+	client, theirs := srv.Client(t), open(t, zset)
 	for name, change := range map[string]func(q backend.Queue) error{
 		"cancelled": func(q backend.Queue) error { return errors.Join(q.Cancel(t.Context(), []string{"m0"})...) },
 		"moved behind": func(q backend.Queue) error {
@@ -136,7 +136,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 func TestSweepRestoresTheTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(100*time.Millisecond)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(100*time.Millisecond)))
 	sleepIn(t, q)
 	push(t, q, "m", time.Hour)
 	must(t, client.Del(t.Context(), trigger).Err())
@@ -162,7 +162,7 @@ func goesIn(t *testing.T, client redis.Cmdable) time.Duration {
 func TestStaleEntriesDelayNoMessage(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)))
 	push(t, q, "m", 0)
 	for i := range 10 {
 		member := "\x00\x00\x00\x00\x00\x00" + string(rune(i)) + "\x00\x00\x00\x00" + "\x01x"

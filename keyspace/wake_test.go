@@ -20,7 +20,7 @@ func TestExpiryWakes(t *testing.T) {
 	srv := server(t)
 	for _, db := range []int{0, 5} {
 		client := srv.Client(t, func(o *redis.Options) { o.DB = db })
-		q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+		q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)))
 		for i := range 3 {
 			s := sleep(t, client, q)
 			id := numbered("m", i)
@@ -35,7 +35,7 @@ func TestExpiryWakes(t *testing.T) {
 func TestOnlyExpiryWakes(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(2*time.Second)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(2*time.Second)))
 	s := sleep(t, client, q) // so that no look after a subscription is yet to come
 	push(t, q, "first", 0)
 	came(t, q, []*sleeper{s}, noise)
@@ -57,7 +57,7 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	b := newBackend(t, client, keyspace.Sweep(time.Minute))
-	q, other := open(t, b, "q"), open(t, b, "q")
+	q, other := open(t, b), open(t, b)
 	s := sleep(t, client, q)
 	push(t, other, "m", time.Hour)
 	must(t, other.Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...)
@@ -79,7 +79,7 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 func TestDueAtOnceWakesWithoutTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)))
 	for i, m := range []backend.Message{{ID: "now"}, {ID: "past", Due: time.Now().Add(-time.Hour)}} {
 		s := sleep(t, client, q)
 		must(t, q.Schedule(t.Context(), []backend.Message{m})...)
@@ -104,7 +104,7 @@ func triggers(t *testing.T, client redis.Cmdable) int {
 func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
-	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)))
 	s := sleep(t, client, q)
 	before := redistest.Calls(t, client)["evalsha"]
 	const n = 300
@@ -133,7 +133,7 @@ func TestSharesQueuesWithZsetpoll(t *testing.T) {
 	client := server(t).Client(t)
 	zset := zsetpoll.New(client, zsetpoll.Poll(time.Minute))
 	t.Cleanup(func() { must(t, zset.Close()) })
-	ours, theirs := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q"), open(t, zset, "q")
+	ours, theirs := open(t, newBackend(t, client, keyspace.Sweep(time.Minute))), open(t, zset)
 	for name, tt := range map[string]struct{ pusher, worker backend.Queue }{
 		"pushed by zsetpoll": {theirs, ours},
 		"pushed by keyspace": {ours, theirs},
