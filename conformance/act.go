@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // newID returns an id that sorts after those before it.
@@ -115,8 +116,8 @@ func (t *testRun) taken(d backend.Delivery) error {
 		return fmt.Errorf("message %q was handed out, and was never pushed", d.ID)
 	case e.over != "":
 		return fmt.Errorf("message %s was handed out at attempt %d, though it was %s", d.ID, d.Attempt, e.over)
-	case now.Before(e.notBefore):
-		return fmt.Errorf("message %s was handed out %v early", d.ID, e.notBefore.Sub(now))
+	case judge.Late(e.notBefore, now) < 0:
+		return fmt.Errorf("message %s was handed out %v early", d.ID, -judge.Late(e.notBefore, now))
 	case d.Token == backend.Token{}:
 		return fmt.Errorf("message %s was handed out without a lease token", d.ID)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // Invariants 10 and 12, for PauseAll.
@@ -294,7 +295,7 @@ func pauseEnds(t *testRun) {
 		t.grace()
 		for _, s := range []*sleeper{a, b} {
 			t.ack(s.wokenBy("the pause had ended " + how))
-			if early := earliest.Sub(s.at); early > t.Skew {
+			if early := -judge.Late(earliest, s.at); early > t.Skew {
 				t.fail("a message was handed out %v before the end of the pause", early)
 			}
 			if late := s.at.Sub(end); late > t.late() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // Invariant 11: workers do not delay each other.
@@ -124,10 +125,10 @@ func (t *testRun) early(d *delayq.Delivery) *string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.pushed[name]
-	if e == nil || !now.Before(e.notBefore) {
+	if e == nil || judge.Late(e.notBefore, now) >= 0 {
 		return nil
 	}
-	detail := fmt.Sprintf("message %s was handed out %v early", name, e.notBefore.Sub(now))
+	detail := fmt.Sprintf("message %s was handed out %v early", name, -judge.Late(e.notBefore, now))
 	return &detail
 }
 

@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
@@ -54,8 +55,8 @@ func TestArrivesEarly(t *testing.T) {
 			due := time.Now().Add(early)
 			publishAsLevel(t, url, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.w0.1"}}})
 			d := receiveOne(ctx, t, q, "early")
-			if now := time.Now(); now.Before(due) || now.Sub(due) > lateAtMost || d.Attempt != 1 {
-				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
+			if late := judge.Late(due, time.Now()); late < 0 || late > lateAtMost || d.Attempt != 1 {
+				t.Errorf("%v after it was due: %+v", late, d)
 			}
 			ack(ctx, t, q, d)
 			wantNoMessage(t, q, 300*time.Millisecond)

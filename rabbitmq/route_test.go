@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
@@ -201,8 +202,8 @@ func TestLostLevel(t *testing.T) {
 				}
 			}
 			d := receiveOne(ctx, t, q, "a")
-			if now := time.Now(); now.Before(due) || d.Attempt != 1 {
-				t.Errorf("%v before it was due: %+v", due.Sub(now), d)
+			if late := judge.Late(due, time.Now()); late < 0 || d.Attempt != 1 {
+				t.Errorf("%v before it was due: %+v", -late, d)
 			}
 			ack(ctx, t, q, d)
 			wantNoMessage(t, q, 300*time.Millisecond)

@@ -165,7 +165,7 @@ func TestDelayOnEachStore(t *testing.T) {
 		messages, err := sub.Subscribe(context.Background(), topic)
 		must(t, err)
 		(<-messages).Ack()
-		if took := time.Since(began); took < 299*time.Millisecond {
+		if took := time.Since(began); took < 297*time.Millisecond { // stores go by the wall clock, which may be set meanwhile
 			t.Errorf("the message came after %v", took)
 		}
 	})

@@ -44,7 +44,7 @@ The last line is the summary. It counts the promises that were broken, and the e
   - altered: handed out with another body than the pushed one
   - left: still in the store at the end
 
-The demo judges by its own record and its own monotonic clock, not by the queue's counts. "lateness" is from the due time to the first hand-out. Without losses, pushed = handled + cancelled + dead - redriven.
+The demo judges by its own record and this machine's clocks, not by the queue's counts. "lateness" is from the due time to the first hand-out. Without losses, pushed = handled + cancelled + dead - redriven.
 
 Each line of --input is one message, with the fields that "delayq push" takes (see its help):
 

@@ -33,6 +33,11 @@ func Freeze(set func() time.Time) ClockJump {
 	return j
 }
 
+// Late returns how long after due a message came, by the wall clock or the monotonic one, whichever
+// shows more. Stores go by the wall clock, which may be set meanwhile, and leases within a process by
+// the monotonic one. What is negative is early by both.
+func Late(due, at time.Time) time.Duration { return max(at.Sub(due), at.Round(0).Sub(due.Round(0))) }
+
 // span is a time, by the machine's clock, in which the store's may have differed by shift. While
 // the clock jumps, the spans before and after overlap.
 type span struct {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/delayq/delayq/internal/judge"
 )
@@ -149,4 +150,35 @@ func TestRepetitionAcrossAClockJumpIsIndeterminate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLate(t *testing.T) {
+	t.Parallel()
+	due := time.Now()
+	for _, tt := range []struct {
+		at   time.Time
+		want time.Duration
+	}{
+		{due.Add(-time.Second), -time.Second},
+		{due.Add(time.Second), time.Second},
+		{due.Add(time.Second).Round(0), time.Second},
+		{setForward(due.Add(-time.Second), time.Minute), 59 * time.Second},
+		{setForward(due.Add(time.Second), -time.Minute), time.Second},
+		{setForward(due.Add(-time.Second), -time.Minute), -time.Second},
+	} {
+		if got := judge.Late(due, tt.at); got != tt.want {
+			t.Errorf("%v is %v late, want %v", tt.at, got, tt.want)
+		}
+	}
+}
+
+// setForward is a time whose wall clock was set forward by d since the clocks began: the monotonic clock, which has no
+// setter, shows less.
+func setForward(at time.Time, d time.Duration) time.Time {
+	at = at.Add(d)
+	(*struct {
+		wall uint64
+		ext  int64 // the monotonic reading, if wall's first bit is set
+	})(unsafe.Pointer(&at)).ext -= int64(d)
+	return at
 }

@@ -75,7 +75,8 @@ func newLedger() *ledger {
 	}
 }
 
-// ns returns a time as the history has it. It goes by the monotonic clock, which nobody sets.
+// ns returns a time as the history has it. It goes by the monotonic clock, which nobody sets; a delivery
+// that is early by it alone has its due time.
 func (l *ledger) ns(at time.Time) int64 { return l.began.UnixNano() + int64(at.Sub(l.began)) }
 
 // recordLocked adds an event to the message's history.
@@ -84,7 +85,11 @@ func (l *ledger) recordLocked(e *entry, op judge.Op, at time.Time, it judge.Item
 	if op != judge.Push {
 		it.Token.Lo = uint64(e.deliveries)
 	}
-	e.events = append(e.events, event{op: op, at: l.ns(at), item: it})
+	ns := l.ns(at)
+	if n := len(e.events); n > 0 && op != judge.Receive {
+		ns = max(ns, e.events[n-1].at)
+	}
+	e.events = append(e.events, event{op: op, at: ns, item: it})
 }
 
 // push notes a message before it is pushed, since it may arrive before the push returns. due is
@@ -158,7 +163,10 @@ func (l *ledger) deliver(id string, body []byte, at time.Time) delivery {
 		return delivery{}
 	}
 	e.deliveries++
-	d := delivery{known: true, late: at.Sub(e.due)}
+	d := delivery{known: true, late: judge.Late(e.due, at)}
+	if d.late >= 0 {
+		at = later(at, e.due)
+	}
 	if e.deliveries == 1 && d.late >= 0 {
 		l.late = append(l.late, d.late)
 	}
@@ -227,7 +235,9 @@ func (l *ledger) failed(id string, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, now := l.entries[id], l.now()
-	l.recordLocked(e, judge.Nack, now, judge.Item{Delay: int64(again.Sub(now))})
+	l.recordLocked(e, judge.Nack, now, judge.Item{})
+	nack := &e.events[len(e.events)-1]
+	nack.item.Delay = l.ns(again) - nack.at
 	l.dueLocked(e, again)
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // A story tells a ledger what a queue did with the message "m", pushed with the body "b". Its words
@@ -109,6 +110,36 @@ func TestVerdict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Stores go by the wall clock. It is set forward by 2 ms while a message waits, which comes when it is due, fails and
+// comes again.
+func TestWallClockIsSetForward(t *testing.T) {
+	t.Parallel()
+	due := time.Now()
+	l := newLedger()
+	setClock(l, due.Add(-time.Second))
+	l.push("m", []byte("b"), due)
+	came := setForward(due.Add(-time.Millisecond), 2*time.Millisecond)
+	if d := deliver(l, "b", came); d.late != time.Millisecond || len(d.breaches) > 0 {
+		t.Errorf("got %+v", d)
+	}
+	again := came.Add(time.Millisecond)
+	l.failed("m", again)
+	if d := deliver(l, "b", again); d.late != 0 || len(d.breaches) > 0 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+// setForward is a time whose wall clock was set forward by d since the clocks began: the monotonic clock, which has no
+// setter, shows less.
+func setForward(at time.Time, d time.Duration) time.Time {
+	at = at.Add(d)
+	(*struct {
+		wall uint64
+		ext  int64 // the monotonic reading, if wall's first bit is set
+	})(unsafe.Pointer(&at)).ext -= int64(d)
+	return at
 }
 
 func TestBreachesSayWhatIsWrong(t *testing.T) {
