@@ -62,7 +62,7 @@ func awaitEvery(t *testing.T, pause time.Duration, what string, holds func() boo
 		if time.Now().After(end) {
 			t.Fatalf("waited %v for %s", patience, what)
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // the look costs the broker work; the loop has a deadline
 	}
 }
 
