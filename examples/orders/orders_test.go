@@ -32,7 +32,9 @@ func TestOrders(t *testing.T) {
 		"redisson": func(t *testing.T) string { return onRedis(t, "redisson", "?codec=envelope") },
 		"rabbitmq": func(t *testing.T) string {
 			broker := strings.Replace(testenv.SharedRabbitMQ(t).URL(), "amqp://", "rabbitmq://", 1)
-			openOther(t, broker+"/other?namespace=examples")
+			testenv.WarmRabbit(t, func() (delayq.Queue, error) {
+				return delayq.Open(t.Context(), broker+"/other?namespace=examples", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+			})
 			return broker + "/orders?namespace=examples"
 		},
 	} {
@@ -65,21 +67,6 @@ func onRedis(t *testing.T, scheme, query string) string {
 	}
 	u.Scheme, u.Path = scheme, "/orders-"+scheme
 	return u.String() + query
-}
-
-// openOther opens another queue of a broker: one that has just started on a busy machine may take
-// longer to reply than the service waits.
-func openOther(t *testing.T, url string) {
-	t.Helper()
-	q, err := testenv.RetryOnBusyRabbit(t.Context(), func() (delayq.Queue, error) {
-		return delayq.Open(t.Context(), url, delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Close(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 type service struct {

@@ -30,7 +30,9 @@ func TestSwap(t *testing.T) {
 		"zsetpoll": onRedis, "keyspace": onRedis, "redisson": onRedis,
 		"rabbitmq": func(t *testing.T) string {
 			broker := strings.Replace(testenv.SharedRabbitMQ(t).URL(), "amqp://", "rabbitmq://", 1)
-			openOther(t, broker+"/other?namespace=swap")
+			testenv.WarmRabbit(t, func() (delayq.Queue, error) {
+				return delayq.Open(t.Context(), broker+"/other?namespace=swap", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+			})
 			return broker + "/swap?namespace=swap"
 		},
 	} {
@@ -65,19 +67,4 @@ func TestSwap(t *testing.T) {
 func onRedis(t *testing.T) string {
 	at, _, _ := strings.Cut(testenv.SharedRedis(t).URL(), "?")
 	return at
-}
-
-// openOther opens another queue of a broker: one that has just started on a busy machine may take
-// longer to reply than the program waits.
-func openOther(t *testing.T, url string) {
-	t.Helper()
-	q, err := testenv.RetryOnBusyRabbit(t.Context(), func() (delayq.Queue, error) {
-		return delayq.Open(t.Context(), url, delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Close(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -3,8 +3,10 @@ package testenv
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
+	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -21,6 +23,19 @@ func RetryOnBusyRabbit[T any](ctx context.Context, open func() (T, error)) (valu
 		}
 	}
 	return value, err
+}
+
+// WarmRabbit opens another queue of a broker, patiently, and closes it: a broker that has just started on a busy machine
+// may take longer to reply than the program under test waits.
+func WarmRabbit[T io.Closer](tb testing.TB, open func() (T, error)) {
+	tb.Helper()
+	q, err := RetryOnBusyRabbit(tb.Context(), open)
+	if err == nil {
+		err = q.Close()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
 }
 
 func rabbitIsBusy(err error) bool {
