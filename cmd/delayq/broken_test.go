@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ func init() {
 		"broken-altering":  func(q backend.Queue) backend.Queue { return alteringQueue{q} },
 		"broken-forgetful": func(q backend.Queue) backend.Queue { return forgetfulQueue{q} },
 		"broken-dead":      func(q backend.Queue) backend.Queue { return deadQueue{q} },
+		"broken-late":      func(q backend.Queue) backend.Queue { return &lateQueue{Queue: q} },
 	} {
 		backend.Register(fault, opener(&wrapped{Backend: memory.New(), wrap: wrap}))
 	}
@@ -108,6 +110,29 @@ type deadQueue struct{ backend.Queue }
 
 func (q deadQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.Ack(ctx, []backend.Lease{bs[0].Lease})
+}
+
+// lateQueue stores a review of the third scene when the fourth pushes its message. Late is not broken.
+type lateQueue struct {
+	backend.Queue
+	mu   sync.Mutex
+	held []backend.Message
+}
+
+func (q *lateQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch id := ms[0].ID; {
+	case strings.HasSuffix(id, "review-03"):
+		q.held = slices.Clone(ms)
+		return make([]error, len(ms))
+	case strings.HasSuffix(id, "shipment"):
+		q.held[0].Delay = 0
+		if err := q.Queue.Schedule(ctx, q.held); len(err) > 0 && err[0] != nil {
+			return err
+		}
+	}
+	return q.Queue.Schedule(ctx, ms)
 }
 
 // coreOnly has no fault; it declares lacking every feature that is a method.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/cmd/delayq/internal/human"
-	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // deadWorker kills a worker for good: a goroutine that ends without a word. A killed process
@@ -66,17 +65,23 @@ func (s *stage) doom(ctx context.Context, q delayq.Queue, id string, lease time.
 	return err
 }
 
-// grab takes the message and settles nothing.
+// grab takes the message and settles nothing, nor what comes before it: messages of earlier scenes
+// that are later than those scenes had patience for.
 func (s *stage) grab(ctx context.Context, q delayq.Queue, id string, lease time.Duration) error {
-	d, err := q.Receive(ctx)
-	if err != nil {
-		return err
+	for {
+		d, err := q.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		name, got := s.take(d)
+		if !got.known {
+			continue // after its lease a worker gives it back
+		}
+		s.ledger.died(name, lease)
+		s.note(trouble, name, fmt.Sprintf("worker A takes it as attempt %d and dies: a goroutine that never settles it", d.Attempt))
+		s.note(calm, name, fmt.Sprintf("nobody renews its lease of %s", human.Brief(doomedLease)))
+		if name == id {
+			return nil
+		}
 	}
-	if name, _ := s.take(d); name != id {
-		return fmt.Errorf("got message %s, which is not of this scene", jsonl.Shown(d.ID))
-	}
-	s.ledger.died(id, lease)
-	s.note(trouble, id, fmt.Sprintf("worker A takes it as attempt %d and dies: a goroutine that never settles it", d.Attempt))
-	s.note(calm, id, fmt.Sprintf("nobody renews its lease of %s", human.Brief(doomedLease)))
-	return nil
 }
