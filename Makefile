@@ -47,7 +47,8 @@ PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
 
 .PHONY: test-root test-modules test-command-line test-listbackend test-all-modules test-chaos test-other-modules
 test-root:
-	$(GOTEST) ./rabbitmq ./conformance ./...
+	$(GOTEST) ./rabbitmq ./conformance
+	$(GOTEST) -p 3 $$(go list ./... | grep -v -e /rabbitmq$$ -e /conformance$$) # they wait more than they compute
 
 test-modules: test-command-line test-listbackend
 test-command-line:

@@ -67,6 +67,7 @@ func TestExamine(t *testing.T) {
 
 // TestExamineUndeliverable has a message for a deleted queue.
 func TestExamineUndeliverable(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	url := vhost(t)
 	ctx := deadline(t, patience)

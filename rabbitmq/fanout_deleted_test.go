@@ -42,6 +42,7 @@ var digitParts = map[string]func(*testing.T, *amqp.Channel){
 // TestPushesAfterDigitDeleted deletes a part, and then pushes from several goroutines at once. All
 // pushes succeed, and each message comes once.
 func TestPushesAfterDigitDeleted(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	const pushers, n = 8, 50
 	url := vhost(t)

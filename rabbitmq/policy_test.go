@@ -170,6 +170,7 @@ const examinePause = time.Second
 
 // TestExaminePolicies has policies of each kind, and looks for their findings.
 func TestExaminePolicies(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := t.Context() // each policy has the patience of a test
 	at := freeAddr(t)

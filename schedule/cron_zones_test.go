@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/schedule"
 )
 
@@ -159,6 +160,7 @@ func (z *zoneCheck) interesting() (spans [][2]time.Time) {
 // over 16 years: on the days around each change of the clocks and each turn of a year. With
 // -every-zone-daily it compares all days of 40 years.
 func TestCronInEveryZone(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	files := zoneFiles(t)
 	var comparing sync.WaitGroup

@@ -67,7 +67,11 @@ const fewChecks = "^(never-early|lists-queues|leaves-nothing|queues-are-apart|le
 // TestVerifyRedis keeps the queue's messages, and leaves no key.
 func TestVerifyRedis(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson"} {
+	schemes := []string{"zsetpoll"}
+	if testenv.Runs(t, testenv.All) {
+		schemes = append(schemes, "keyspace", "redisson")
+	}
+	for _, scheme := range schemes {
 		server := testenv.Redis(t, testenv.Private())
 		client := server.Client(t)
 		url := urlOf(server, scheme)
@@ -97,6 +101,7 @@ func keysOf(t *testing.T, client *redis.Client) string {
 }
 
 func TestVerifyRabbitMQ(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	_ = rabbitURL(t) // opens a queue of another vhost, patiently: in this one nothing may be left
