@@ -20,7 +20,7 @@ demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute
 # the tier to the tests.
 #
 # Most tests wait for times and servers, so twelve of a package run at once, whatever the number of processors. The longest packages
-# begin, and the smaller ones, which wait more than they compute, run three at a time.
+# begin. The other modules come after them: beside several brokers, another takes half a minute to connect to at a load of 10.
 GOTEST := go test -race -timeout 60m -parallel 12
 FASTER := go test -timeout 60m -parallel 12
 # Packages with tests of a tier, the longest first.
@@ -29,12 +29,13 @@ calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc
 
 .PHONY: test
 test: tools check ## Test every package and every store in its default mode, with the race detector (about 11 minutes)
-	@$(MAKE) --no-print-directory -j2 --output-sync=line test-conformance test-packages
+	@$(MAKE) --no-print-directory test-root
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
 test-all: tools-all check ## The same, and without the race detector all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (about 40 minutes)
-	@env -u DELAYQ_TESTS $(MAKE) --no-print-directory -j2 --output-sync=line test-conformance test-packages
+	@env -u DELAYQ_TESTS $(MAKE) --no-print-directory test-root
 	$(FASTER) $(call packages,All)
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-all-modules
 	@$(MAKE) --no-print-directory api
@@ -44,14 +45,16 @@ test-all: tools-all check ## The same, and without the race detector all modes, 
 # go test keeps a result though a file outside the test's module has changed, such as a page, compose.yaml or the Dockerfile.
 PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
 
-.PHONY: test-conformance test-packages test-all-modules test-chaos test-other-modules
-test-conformance:
-	$(GOTEST) ./conformance
-	cd examples/listbackend && $(FASTER) -run '/virtual' ./...
+.PHONY: test-root test-modules test-command-line test-listbackend test-all-modules test-chaos test-other-modules
+test-root:
+	$(GOTEST) ./rabbitmq ./conformance
+	$(GOTEST) -p 3 $$(go list ./... | grep -v -e /rabbitmq$$ -e /conformance$$) # they wait more than they compute
+
+test-modules: test-command-line test-listbackend
+test-command-line:
 	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
-test-packages:
-	$(GOTEST) ./rabbitmq
-	$(GOTEST) -p 3 $$(go list ./... | grep -v -e /rabbitmq$$ -e /conformance$$)
+test-listbackend:
+	cd examples/listbackend && $(FASTER) -run '/virtual' ./...
 
 # The longest one goes beside the others.
 test-all-modules: test-chaos test-other-modules
