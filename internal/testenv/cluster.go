@@ -38,10 +38,10 @@ func (c *Cluster) Nodes() []*RedisServer {
 	return nodes
 }
 
-// Client returns a client of the Cluster, which is closed when tb ends.
+// Client returns a client of the Cluster, which is closed when tb ends. It is as patient as that of a server.
 func (c *Cluster) Client(tb testing.TB, tune ...func(*redis.ClusterOptions)) *redis.ClusterClient {
 	tb.Helper()
-	opt := &redis.ClusterOptions{Addrs: c.Addrs()}
+	opt := &redis.ClusterOptions{Addrs: c.Addrs(), ReadTimeout: busyTimeout, WriteTimeout: busyTimeout}
 	for _, f := range tune {
 		f(opt)
 	}

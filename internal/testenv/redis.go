@@ -50,10 +50,16 @@ func (s *RedisServer) Options() *redis.Options {
 	return opt
 }
 
-// Client returns a client of the server, which is closed when tb ends.
+// busyTimeout is for a machine that stands still for some seconds: what is sent again after the 3 s of
+// go-redis may have an unknown outcome.
+const busyTimeout = 30 * time.Second
+
+// Client returns a client of the server, which is closed when tb ends. It waits for replies for longer than
+// go-redis does unless tune changes that.
 func (s *RedisServer) Client(tb testing.TB, tune ...func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	opt := s.Options()
+	opt.ReadTimeout, opt.WriteTimeout = busyTimeout, busyTimeout
 	for _, f := range tune {
 		f(opt)
 	}
