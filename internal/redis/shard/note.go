@@ -336,17 +336,26 @@ func (q *Queue) endPushes(ctx context.Context, g generation, forget time.Duratio
 	return slices.Min(times), err
 }
 
-// end takes a generation out of the note.
+// end takes a generation out of the note, and ends the pauses of its shards, which nothing would find later: before,
+// since this program may end half-way, and after, since another may have paused them meanwhile.
 func (q *Queue) end(ctx context.Context, gens []generation, ended generation) error {
+	resume := func() error {
+		if ended.number == 0 {
+			return nil // the queue's own store keeps the pause
+		}
+		return ended.each(func(s *store.Store) error { return s.ResumeAll(ctx) })
+	}
+	if err := resume(); err != nil {
+		return err
+	}
 	rest := slices.DeleteFunc(slices.Clone(gens), func(g generation) bool { return g.number == ended.number })
 	note, err := q.base.ChangeNote(ctx, noteOf(gens), noteOf(rest), store.AnyPause)
 	if err != nil {
 		return err
 	}
-	if note == noteOf(rest) && ended.number > 0 { // the queue's own store keeps the pause
-		err := ended.each(func(s *store.Store) error { return s.ResumeAll(ctx) }) // it would stay
+	if note == noteOf(rest) && ended.number > 0 {
 		_, forget := q.endPushes(ctx, ended, forgotten)
-		if err = errors.Join(err, forget); err != nil {
+		if err := errors.Join(resume(), forget); err != nil {
 			return err
 		}
 	}
@@ -456,7 +465,7 @@ const discardWithin = 2 * time.Second
 func (q *Queue) discard(ctx context.Context, g generation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardWithin)
 	defer cancel()
-	if err := g.each(func(s *store.Store) error { return s.AfterFirstPause(ctx, backend.Pause{Until: backend.EarliestDue}) }); err != nil {
+	if err := g.each(func(s *store.Store) error { return s.AfterFirstPause(ctx, resumed) }); err != nil {
 		q.Log.Warn("delayq: shards could not be made, and what says that they are paused may stay", "err", err)
 	}
 }
@@ -468,7 +477,7 @@ func (q *Queue) discard(ctx context.Context, g generation) {
 // the shards later, or has come to them meanwhile: then they keep it, also where this program is
 // slow, or ends here.
 func (q *Queue) release(ctx context.Context, g generation, note string) error {
-	p := backend.Pause{Until: backend.EarliestDue}
+	p := resumed
 	if slices.Contains(strings.Split(note, ","), noteOf([]generation{g})) {
 		pause, err := q.base.PauseText(ctx)
 		if err != nil {

@@ -191,6 +191,55 @@ func TestPausesOfShardsThatAreNotMade(t *testing.T) {
 	}
 }
 
+// TestPausesOfShardsThatAreGone has a program pause shards that have ended since it read the note, and another stop when
+// it has just ended shards of a paused queue. Neither leaves a pause, which nothing would find.
+func TestPausesOfShardsThatAreGone(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for name, pauseLate := range map[string]bool{"paused late": true, "ended half-way": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := redistest.Deadline(t)
+			other, ends := zsetpoll.New(client, zsetpoll.Shards(2)), redistest.Another(t, client)
+			t.Cleanup(func() { _ = other.Close() })
+			q := open(t, other)
+			if !pauseLate {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+				var ended atomic.Bool
+				ends.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+					if ended.Load() {
+						cmd.SetErr(errStopped)
+						return errStopped
+					}
+					err := send()
+					ended.Store(slices.ContainsFunc(cmd.Args(), func(arg any) bool {
+						note, _ := arg.(string)
+						return strings.HasSuffix(note, ":8") && !strings.Contains(note, ",") // it has the new shards alone
+					}))
+					return err
+				}))
+			}
+			b := zsetpoll.New(ends, zsetpoll.Shards(2))
+			t.Cleanup(func() { _ = b.Close() })
+			redistest.Must(t, b.Reshard(ctx, t.Name(), 8))
+			redistest.Await(t, "the end of the first shards", func() bool {
+				_ = b.Reshard(ctx, t.Name(), 8) // it stops half-way, or ends them
+				note := client.Get(ctx, "delayq:{"+t.Name()+"}:shards").Val()
+				return strings.HasSuffix(note, ":8") && !strings.Contains(note, ",")
+			})
+			if pauseLate {
+				redistest.Must(t, q.PauseAll(ctx, backend.Pause{}))
+			}
+			for shards, want := range map[string]int{"2": 0, "8": 8} {
+				if keys := client.Keys(ctx, "delayq:{"+t.Name()+"/*/"+shards+".*}:paused").Val(); len(keys) != want {
+					t.Errorf("paused: %q, want %d", keys, want)
+				}
+			}
+			redistest.Must(t, q.ResumeAll(ctx), other.Remove(ctx, t.Name()))
+		})
+	}
+}
+
 // dyingAfterPauses returns a client that ends after its first scripts on the pauses of new shards
 // that are in the note. Before them change is called.
 func dyingAfterPauses(t *testing.T, same *redis.Client, shards string, change func()) *redis.Client {

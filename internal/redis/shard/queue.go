@@ -411,27 +411,44 @@ func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
 	if err := q.base.PauseAll(ctx, p); err != nil {
 		return err
 	}
-	for shards := q.shards(); ; {
+	each := func(shards []*shard, p backend.Pause) error {
 		_, err := all(shards, func(_ int, s *store.Store) (none struct{}, err error) {
 			if s == q.base {
 				return none, nil
 			}
 			return none, s.PauseAll(ctx, p)
 		})
+		return err
+	}
+	for shards := q.shards(); ; {
+		if err := each(shards, p); err != nil {
+			return err
+		}
+		now, err := q.current(ctx)
 		if err != nil {
 			return err
 		}
-		paused := shards
-		shards, err = q.current(ctx)
-		if err != nil || !slices.ContainsFunc(shards, func(s *shard) bool { return !slices.Contains(paused, s) }) {
+		if err := each(without(shards, now), resumed); err != nil { // they had ended: nothing else would find their pause
 			return err
 		}
+		if len(without(now, shards)) == 0 {
+			return nil
+		}
+		shards = now
 	}
+}
+
+// resumed is a pause that has ended.
+var resumed = backend.Pause{Until: backend.EarliestDue}
+
+// without returns the shards that are not among others.
+func without(shards, others []*shard) []*shard {
+	return slices.DeleteFunc(slices.Clone(shards), func(s *shard) bool { return slices.Contains(others, s) })
 }
 
 // ResumeAll is as in backend.Queue.
 func (q *Queue) ResumeAll(ctx context.Context) error {
-	return q.PauseAll(ctx, backend.Pause{Until: backend.EarliestDue})
+	return q.PauseAll(ctx, resumed)
 }
 
 // Paused returns the pause that ends last. A queue is paused as long as one of its shards is.
