@@ -62,8 +62,9 @@ const (
 	// onlyTimeout is the client library's own. A broker that has just started can need more than ten seconds.
 	onlyTimeout = 30 * time.Second
 
-	// handshakeTimeout is a little less than the broker's own, 10 s. A busy broker ends the connection then,
-	// and the client library takes each end before the login's reply for a refusal.
+	// handshakeTimeout is a little less than the broker's own, 10 s. A busy broker ends the connection then.
+	// The client library takes the end of a connection before a reply for a refusal: before the login's
+	// reply for ErrCredentials, before that of the virtual host for ErrVhost.
 	handshakeTimeout = 9 * time.Second
 )
 
@@ -83,7 +84,7 @@ func connect(ctx context.Context, url string, c *tls.Config, within time.Duratio
 		if ctx.Err() != nil {
 			return nil, explainConnect(context.Cause(ctx))
 		}
-		if !errors.Is(err, amqp.ErrCredentials) || time.Since(began) < handshakeTimeout {
+		if !errors.Is(err, amqp.ErrCredentials) && !errors.Is(err, amqp.ErrVhost) || time.Since(began) < handshakeTimeout {
 			return nil, explainConnect(err)
 		}
 	}
@@ -123,12 +124,14 @@ func dial(ctx context.Context, url string, c *tls.Config) (*connection, error) {
 func explainConnect(err error) error {
 	var refusal *amqp.Error
 	switch {
+	case errors.Is(err, amqp.ErrVhost): // a broker that refuses a virtual host replies, with NotAllowed
+		return fmt.Errorf("%w: the broker ended the connection before it opened the virtual host", backend.ErrUnavailable)
 	case errors.Is(err, amqp.ErrCredentials) || errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused:
 		return fmt.Errorf("the broker refused the user or password: %w", err)
 	case refusedWith(err, amqp.NotAllowed) && strings.Contains(err.Error(), "connection limit"):
 		return fmt.Errorf("the broker takes no more connections from this user or to this virtual host: "+
 			"raise the limit (rabbitmqctl set_user_limits, set_vhost_limits) or close others: %w", err)
-	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
+	case refusedWith(err, amqp.NotAllowed):
 		return fmt.Errorf("the broker has no such virtual host, or the user may not use it: %w", err)
 	default:
 		return fmt.Errorf("connecting to RabbitMQ: %w", classified(err))
