@@ -30,6 +30,11 @@ const (
 
 	// mostFillers bounds one round.
 	mostFillers = 1000
+
+	// fillerExpiresAfter is how long a filler waits in the queue at most, in milliseconds. One that the
+	// broker takes late, after the subscriptions have ended, or that a killed process leaves, would stay
+	// until a Receive waits. The queue moves it to undeliverable instead, from which it is dropped.
+	fillerExpiresAfter = "10000"
 )
 
 // fillers are the progress of filling one channel's subscriptions.
@@ -96,7 +101,7 @@ func (c *channel) newFillers(now time.Time) []outgoing {
 	q := c.loop.q
 	return slices.Repeat([]outgoing{{
 		route:      immediate(q.names, q.name),
-		Publishing: amqp.Publishing{Headers: amqp.Table{fillerHeader: true}},
+		Publishing: amqp.Publishing{Headers: amqp.Table{fillerHeader: true}, Expiration: fillerExpiresAfter},
 		q:          q, due: now, made: now,
 	}}, c.fillers.nextRound(c.subs.room(), now))
 }

@@ -47,6 +47,24 @@ func TestFillersReachNoHandler(t *testing.T) {
 	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
 }
 
+// TestLateFillersExpire has the broker take the fillers of a handle only after the handle gave up on
+// them and ended its subscription, as a broker in an alarm does. They leave the queue.
+func TestLateFillersExpire(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	url, ctx, name := server.URL(), deadline(t, patience), ownQueue(t)
+	q, ch := open(t, url, few), channel(t, url)
+	leave := waitOn(ctx, t, ch, queueOf(t), []backend.Queue{q})
+	server.SetMemoryAlarm(true)
+	leave()
+	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
+	server.SetMemoryAlarm(false)
+	await(t, "late fillers", func() bool { return ready(t, ch, name) > 0 })
+	await(t, "the end of fillers in the queue", func() bool { return ready(t, ch, name) == 0 })
+	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
+}
+
 // TestFillersMeetPolicies ends subscriptions to a queue that a policy bounds, with the room that
 // docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and none ends in undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
