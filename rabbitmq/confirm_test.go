@@ -14,9 +14,7 @@ func TestQueueThatConfirmsNothing(t *testing.T) {
 	ctx := deadline(t, patience)
 	b := newBackend(t, server.VhostURL(vhost), few)
 	stuck, other := openOn(t, b, "stuck"), openOn(t, b, "other")
-	tell := func(what string) {
-		server.Eval(fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"delayq.v1.q.stuck">>)), sys:%s(amqqueue:get_pid(Q)).`, vhost, what))
-	}
+	tell := func(what string) { tellQueue(server, vhost, "delayq.v1.q.stuck", what) }
 	must(t, stuck.Schedule(ctx, message("first", 0))...) // a channel's first one to a queue waits for its process
 	tell("suspend")
 	pushed := make(chan error, 1)

@@ -52,7 +52,7 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 	}
 	defer func() { _ = ch.Close() }()
 	name := q.names.dead(q.name)
-	dead, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+	dead, err := inspectDead(ctx, ch, name)
 	if err != nil && !refusedWith(err, amqp.NotFound) {
 		return explain("looking at "+name, err)
 	}
@@ -73,6 +73,18 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 		return err
 	}
 	return giveBackDead(ch, name, dead.Messages, n, settle(ch, dead.Messages))
+}
+
+// inspectDead counts dead letters. Those of a reader whose connection broke are in the queue again once
+// the broker has noticed that, and has ended the reader's subscription. No other delayq reads them now.
+func inspectDead(ctx context.Context, ch *amqp.Channel, name string) (dead amqp.Queue, err error) {
+	retry := backoff{time.Millisecond, 100 * time.Millisecond}
+	for end := time.Now().Add(deadQuietFor); ; {
+		dead, err = inspect(ch, name)
+		if err != nil || dead.Messages > 0 || dead.Consumers == 0 || time.Now().After(end) || !sleep(ctx, retry.next()) {
+			return dead, err
+		}
+	}
 }
 
 // A deathClock gives each dead letter its own time of death. A cursor is that time and the id, and

@@ -121,18 +121,3 @@ func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
 	}
 	return nil
 }
-
-// length counts the messages of a queue that wait for a worker. It returns 0 if there is no such
-// queue.
-func length(conn *amqp.Connection, queue string) (int, error) {
-	ch, err := conn.Channel()
-	if err != nil {
-		return 0, explain("opening a channel", err)
-	}
-	defer func() { _ = ch.Close() }() // the broker has closed it if the queue does not exist
-	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if refusedWith(err, amqp.NotFound) {
-		return 0, nil
-	}
-	return q.Messages, explain("looking at queue "+queue, err)
-}

@@ -23,9 +23,7 @@ func subscriptions(t *testing.T, ch *amqp.Channel) int {
 // consumers returns how many subscriptions a queue has.
 func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	t.Helper()
-	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queue, true, false, false, false, nil)
-	must(t, err)
-	return q.Consumers
+	return look(t, ch, "delayq.v1.q."+queue).Consumers
 }
 
 // consume opens the test's queue and consumes until stop is called. It returns once the broker has
@@ -80,8 +78,8 @@ func TestSubscriptionEnds(t *testing.T) {
 }
 
 // TestHandlesThatStopTakeNothing has one handle wait while another stops, again and again. Each
-// message comes to the waiting handle, as attempt 1. The test logs how late messages are with a
-// stopped handle, and without.
+// message comes to the waiting handle, as attempt 1 unless the broker stood still. The test logs how
+// late messages are with a stopped handle, and without.
 func TestHandlesThatStopTakeNothing(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -100,19 +98,25 @@ func TestHandlesThatStopTakeNothing(t *testing.T) {
 	t.Logf("while a Consume is paused: p50 %v", lateness(ctx, t, q, "paused", n))
 }
 
+// withoutFillers is how long a broker takes no messages until a subscription ends without fillers.
+// That may count an attempt (docs/rabbitmq.md).
+const withoutFillers = 2 * time.Second
+
 // lateness pushes messages one by one and returns by how much the median comes late.
 func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string, n int) time.Duration {
 	t.Helper()
 	var late []time.Duration
+	last := time.Now() // when a Receive last waited
 	for i := range n {
 		pushed := time.Now()
 		id := fmt.Sprint(prefix, i)
 		must(t, q.Schedule(ctx, message(id, 0))...)
 		d := receiveOne(ctx, t, q, id)
 		late = append(late, time.Since(pushed))
-		if d.Attempt != 1 {
-			t.Errorf("message %s came with attempt %d", d.ID, d.Attempt)
+		if pause := time.Since(last); d.Attempt != 1 && pause < withoutFillers {
+			t.Errorf("message %s came with attempt %d, %v after the one before", d.ID, d.Attempt, pause)
 		}
+		last = time.Now()
 		ack(ctx, t, q, d)
 	}
 	slices.Sort(late)
