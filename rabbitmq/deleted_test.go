@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,7 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 func TestEachPartDeleted(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, 12*time.Minute)
+	ctx := deadline(t, 20*time.Minute)
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
 	url := server.URL()
 	pusher, worker := open(t, url), open(t, url)
@@ -178,7 +180,15 @@ func TestManyUndeliverableMessagesMoveOnce(t *testing.T) {
 	log := new(logBuffer)
 	q := openLogging(t, mover, "orders", log)
 	drain(ctx, t, q, n)
-	await(t, "the mover to be done", func() bool { return strings.Contains(log.String(), fmt.Sprint("messages=", n)) })
+	await(t, "the mover to be done", func() bool {
+		sum := 0
+		for _, found := range regexp.MustCompile(`messages=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
+			moved, err := strconv.Atoi(found[1])
+			must(t, err)
+			sum += moved
+		}
+		return sum == n
+	})
 	wantNoMessage(t, q, time.Second)
 	must(t, mover.Close())
 	if left := ready(t, ch, undeliverable); left > 0 {
@@ -225,12 +235,22 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 	ctx := deadline(t, patience)
 	url := shared(t)
 	pusher, worker, ch := open(t, url), open(t, url), channel(t, url)
+	last := time.Now() // that the worker had a message
+	take := func(id string) {
+		d := receiveAll(ctx, t, worker, 1)[0]
+		if d.ID != id || time.Now().Before(d.Due) || d.Attempt != 1 && time.Since(last) < withoutFillers {
+			t.Errorf("got %+v; want %s, due, as attempt 1", d, id)
+		}
+		ack(ctx, t, worker, d)
+		last = time.Now()
+	}
 	for i := range 20 {
-		must(t, pusher.Schedule(ctx, message(fmt.Sprint("before ", i), 0))...)
-		drain(ctx, t, worker, 1)
+		before, after := fmt.Sprint("before ", i), fmt.Sprint("after ", i)
+		must(t, pusher.Schedule(ctx, message(before, 0))...)
+		take(before)
 		deleteQueue(t, ch, ownQueue(t))
-		must(t, pusher.Schedule(ctx, message(fmt.Sprint("after ", i), 0))...)
-		drain(ctx, t, worker, 1)
+		must(t, pusher.Schedule(ctx, message(after, 0))...)
+		take(after)
 	}
 }
 

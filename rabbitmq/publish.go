@@ -183,8 +183,10 @@ func failedWith(ms []*publication, reason error) (failed []*publication) {
 
 // deletedPause is how long a deleted queue stays away at least. If the queue exists again when a
 // broker's channel learns of the deletion, the channel subscribes to the new queue. It then drops
-// all messages that the new queue sends (RabbitMQ 3.10, within 10 ms of the deletion).
-const deletedPause = 100 * time.Millisecond
+// all messages that the new queue sends (RabbitMQ 3.10, within 10 ms of the deletion, or over 100 ms on a
+// busy machine). A subscription of a quorum queue cannot ask for its end instead: x-cancel-on-ha-failover is
+// for classic queues.
+const deletedPause = time.Second
 
 // redeclareFor declares the missing queues of unrouted messages again: the levels, or the messages'
 // own queues.
