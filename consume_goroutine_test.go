@@ -38,7 +38,7 @@ func TestGoroutinesOfWorkers(t *testing.T) {
 			return nil
 		}, delayq.Workers(workers))
 	}()
-	waiting, end := 0, time.Now().Add(queuetest.Patience)
+	waiting, end := 0, time.Now().Add(5*time.Minute) // hundreds of commits
 	for acked := false; !acked || waiting > workers; {
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines wait for messages of %d workers", waiting, workers)

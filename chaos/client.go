@@ -104,11 +104,12 @@ type Run func(context.Context, backend.Backend)
 // client has a handle on the queue and records its calls. Only one goroutine may use it.
 type client struct {
 	*Env
-	proc   int
-	handle int
-	rng    *rand.Rand
-	b      backend.Backend
-	q      backend.Queue
+	proc    int
+	handle  int
+	rng     *rand.Rand
+	b       backend.Backend
+	q       backend.Queue
+	patient bool // its contexts do not end at random
 }
 
 func newClient(e *Env, proc int, b backend.Backend) *client {
@@ -180,7 +181,7 @@ func (c *client) contextOf(ctx context.Context, within time.Duration) (context.C
 	if c.EndingContexts.Load() {
 		p = 0.5
 	}
-	if c.Draining.Load() || !c.chance(p) {
+	if c.patient || c.Draining.Load() || !c.chance(p) {
 		return ctx, cancel
 	}
 	c.EndedContexts.Add(1)

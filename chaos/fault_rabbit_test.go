@@ -62,7 +62,7 @@ func brokerKilled(name string, choose func(*injection) *testenv.RabbitServer, re
 // connectionsClosed makes the broker close the connections, as an administrator does.
 func connectionsClosed(s *testenv.RabbitServer, url string) *fault {
 	return instant("connections closed", 1, forgetsAcks, func(i *injection) int {
-		conn, err := amqp.Dial(url)
+		conn, err := testenv.RetryOnBusyRabbit(i.T.Context(), func() (*amqp.Connection, error) { return amqp.Dial(url) })
 		must(i.T, err)
 		closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 		try(i.T, func() { s.CloseConnections(vhostOf(url)) })
@@ -101,7 +101,7 @@ func exchangeDeleted(url string) *fault {
 
 func dialRabbit(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
 	t.Helper()
-	conn, err := amqp.Dial(url)
+	conn, err := testenv.RetryOnBusyRabbit(t.Context(), func() (*amqp.Connection, error) { return amqp.Dial(url) })
 	must(t, err)
 	ch, err := conn.Channel()
 	must(t, err)

@@ -9,11 +9,12 @@ import (
 )
 
 // Pauser pauses the queue for all workers now and then, with an end or without one, and resumes it.
+// Its first pause is surely in force for a while: it has no end, and its call is not cut off.
 func Pauser(e *Env, proc int) Run {
 	return func(ctx context.Context, b backend.Backend) {
 		c := newClient(e, proc, b)
 		defer c.close()
-		for c.Traits.Supports(backend.Pausing) && !e.ended(ctx) {
+		for c.patient = true; c.Traits.Supports(backend.Pausing) && !e.ended(ctx); c.patient = false {
 			if c.reopen(ctx) {
 				c.pauseAll(ctx)
 			}
@@ -25,7 +26,10 @@ func Pauser(e *Env, proc int) Run {
 }
 
 func (c *client) pauseAll(ctx context.Context) {
-	p := backend.Pause{For: time.Duration(c.rng.IntN(2)) * jitter(c.rng, maxPause)}
+	var p backend.Pause
+	if !c.patient && c.chance(0.5) {
+		p.For = jitter(c.rng, maxPause)
+	}
 	c.call(ctx, callTime, judge.Call{Op: judge.PauseAll, Pause: int64(p.For)}, func(ctx context.Context, _ *judge.Call) error {
 		return c.q.PauseAll(ctx, p)
 	})

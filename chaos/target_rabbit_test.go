@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -74,9 +75,7 @@ func onRabbit(t *testing.T, nodes []*testenv.RabbitServer, at ...Endpoint) *targ
 	b, err := v.opens[0](t.Context())
 	must(t, err)
 	for _, name := range []string{queueName, secondQueue, poisonQueue} {
-		q, err := b.Open(t.Context(), name, quiet)
-		must(t, err)
-		must(t, q.Close())
+		testenv.WarmRabbit(t, func() (backend.Queue, error) { return b.Open(t.Context(), name, quiet) })
 	}
 	return v
 }

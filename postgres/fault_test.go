@@ -24,7 +24,7 @@ func TestServerKilled(t *testing.T) {
 	server := testenv.Postgres(t)
 	b := postgres.New(pool(t, server.URL()))
 	q := opened(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 
 	const messages = 4000
@@ -88,9 +88,9 @@ func TestServerKilled(t *testing.T) {
 	}
 	// Those whose acks were not carried out come again when their leases end.
 	await(t, "an empty queue", func() bool {
-		within, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		within, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if ds, err := q.Receive(within, 100, time.Minute); err == nil {
+		if ds, err := q.Receive(within, 100, 5*time.Second); err == nil {
 			for _, d := range ds {
 				if !maybe[d.ID] {
 					t.Errorf("%s comes again", d.ID)
@@ -186,11 +186,17 @@ func TestReplyOfClaimLost(t *testing.T) {
 		c.MaxConns = 1
 		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	}
-	far := opened(t, postgres.New(pool(t, at.String(), unasked), prefix))
+	one := pool(t, at.String(), unasked)
+	far := opened(t, postgres.New(one, prefix))
 	none(t, near.Schedule(t.Context(), pushes(1, "first", 0))) // its claim is prepared
 	ds, err := far.Receive(t.Context(), 1, time.Minute)
 	must(t, err)
 	none(t, far.Ack(t.Context(), []backend.Lease{ds[0].Lease()}))
+	await(t, "the end of what it adds to the activity", func() bool {
+		s, err := near.Stats(t.Context())
+		must(t, err)
+		return s.Activity.Acked == 1 && one.Stat().AcquiredConns() == 0
+	})
 	none(t, near.Schedule(t.Context(), pushes(3, "m", 0)))
 	proxy.StallAfter(0)
 	received := make(chan error, 1)

@@ -17,7 +17,7 @@ import (
 func TestReplica(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	primary := testenv.Postgres(t)
 	replica := primary.Replica(t)

@@ -141,7 +141,7 @@ func TestCutCalls(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			failed := 0
 			for replies := range most {
-				ctx := deadline(t, 60*time.Second)
+				ctx := deadline(t, patience)
 				q := openOn(t, b, fmt.Sprint(what, replies))
 				makeDead(ctx, t, q, 1)
 				proxy.StallAfter(replies)

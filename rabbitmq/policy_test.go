@@ -184,7 +184,9 @@ func TestExaminePolicies(t *testing.T) {
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
 	openOn(t, newBackend(t, url), "orders")
-	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
+	awaitEvery(t, examinePause, "a finding about no policy", func() bool { // the management API may be slow at first
+		return found(ctx, t, url, at, admin.Fine, "no policy takes messages away")
+	})
 	testManagementCounts(ctx, t, url, at)
 	now, tries := "", 0
 	t.Cleanup(func() {

@@ -37,9 +37,9 @@ func TestLargeBatches(t *testing.T) {
 func TestMessageTooLarge(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const limit = 1 << 20
-	ctx := deadline(t, 2*time.Minute)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("max_message_size", fmt.Sprint(limit)))
 	q := open(t, server.URL())
+	ctx := deadline(t, patience)
 	var pushers sync.WaitGroup
 	var over atomic.Bool
 	var pushed atomic.Int64

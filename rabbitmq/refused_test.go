@@ -69,7 +69,7 @@ func TestPermissions(t *testing.T) {
 	worker := queueOf(t)
 	q := open(t, server.UserURL("worker", password, vhost))
 	must(t, q.Schedule(ctx, message("a", 0))...)
-	a := receiveOne(ctx, t, q, "a")
+	a := receiveAll(ctx, t, q, 1)[0] // for an hour
 	must(t, q.Schedule(ctx, message("b", 0))...)
 	t.Run("publish", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.`, Read: ".*"})

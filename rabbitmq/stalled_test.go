@@ -74,7 +74,8 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 	url, proxy := behindProxy(t, direct)
 	ch := channel(t, direct)
 	// By then each call has to be sent, and the heartbeat must not have broken its connection.
-	const givenTime = 8 * time.Second
+	const givenTime = 5 * time.Second
+	var qs []backend.Queue
 	var calls []func()
 	for what, call := range map[string]func(context.Context, backend.Queue, backend.Lease) error{
 		"push": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {
@@ -96,6 +97,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
 			name := fmt.Sprint(queueOf(t), what, how)
 			q := openOn(t, newBackend(t, url, few), name)
+			qs = append(qs, q)
 			must(t, q.Schedule(ctx, message("a", 0))...)
 			held := receiveOne(ctx, t, q, "a")
 			// Without a Receive the handle ends its subscription. It sends nothing while it waits for the reply.
@@ -115,6 +117,9 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 				}
 			})
 		}
+	}
+	for _, q := range qs { // the broker has just sent something on each connection that publishes
+		must(t, q.Schedule(ctx, message("far", time.Hour))...)
 	}
 	proxy.StallAfter(0)
 	defer proxy.Resume()

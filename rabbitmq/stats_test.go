@@ -80,7 +80,7 @@ func testManagementCounts(ctx context.Context, t *testing.T, url, at string) {
 	b := newBackend(t, url, rabbitmq.Management(at))
 	q := openOn(t, b, "counted")
 	must(t, q.Schedule(ctx, batch("m", 1, 0))...)
-	ds, err := q.Receive(ctx, 1, time.Minute)
+	ds, err := q.Receive(ctx, 1, time.Hour)
 	must(t, err)
 	want := unknowns()
 	want.InFlight = 1
@@ -96,8 +96,11 @@ func testManagementCounts(ctx context.Context, t *testing.T, url, at string) {
 		must(t, err)
 		return s == want
 	})
-	names, err := b.Queues(ctx)
-	must(t, err)
+	var names []string
+	await(t, "a reply of the management API", func() bool {
+		names, err = b.Queues(ctx)
+		return err == nil
+	})
 	if len(names) != 2 || names[0] != "counted" || names[1] != "orders" {
 		t.Errorf("Queues returns %q", names)
 	}

@@ -190,9 +190,9 @@ func TestStoreDown(t *testing.T) {
 			ctx := deadline(t, patience)
 			server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
 			q := open(t, shared(t), rabbitmq.WithTombstones(inRedis(t, server)))
-			must(t, q.Schedule(ctx, batch("m", n, 500*time.Millisecond))...)
 			must(t, q.Schedule(ctx, message("held", 0))...)
-			held := receiveOne(ctx, t, q, "held")
+			held := receiveAll(ctx, t, q, 1)[0]
+			must(t, q.Schedule(ctx, batch("m", n, 500*time.Millisecond))...)
 			for i := 0; i < n; i += 2 {
 				wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
 			}

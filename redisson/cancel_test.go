@@ -15,10 +15,16 @@ import (
 // javaOffers offers n messages of one due time, and returns their members.
 func (p *place) javaOffers(f redisson.MemberFormat, n int, due time.Time) (members []string) {
 	p.t.Helper()
-	for i := range n {
-		members = append(members, javaMember(f, fmt.Sprint("body ", i)))
-		p.offer(members[i], due)
-	}
+	_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
+		for i := range n {
+			members = append(members, javaMember(f, fmt.Sprint("body ", i)))
+			tx.ZAdd(p.ctx, p.times(), redis.Z{Score: float64(due.UnixMilli()), Member: members[i]})
+			tx.RPush(p.ctx, p.index(), members[i])
+		}
+		tx.Publish(p.ctx, p.channel(), due.UnixMilli())
+		return nil
+	})
+	must(p.t, err)
 	return members
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
@@ -73,6 +74,9 @@ func connect(t *testing.T, path string) *sqlite3.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := c.BusyTimeout(patience); err != nil { // a handle may write its activity
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -120,7 +124,11 @@ func TestBadActivity(t *testing.T) {
 					t.Errorf("got %+v, %v, want %d pushes", s, err, want)
 				}
 			}
-			q := open(t, path)
+			b := sqlite.New(path)
+			defer func() { must(t, b.Close()) }()
+			stands := backend.Options{Clock: clockwork.NewFakeClock()} // or it would add the activity a second later
+			q, err := b.Open(t.Context(), "q", stands)
+			must(t, err)
 			mustPush(t, q, "a", 0)
 			mustPush(t, q, "b", 0)
 			run(t, path, "UPDATE delayq_queue SET activity = '"+bad+"'")

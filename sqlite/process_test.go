@@ -150,7 +150,7 @@ func TestAnotherProcessWakes(t *testing.T) {
 		id := "near " + strconv.Itoa(i)
 		got := make(chan time.Time, 1)
 		go func() {
-			ds, err := q.Receive(t.Context(), 1, time.Minute)
+			ds, err := q.Receive(t.Context(), 1, time.Hour)
 			if err != nil || ds[0].ID != id {
 				t.Errorf("received %v, %v; want %s", ds, err, id)
 			}

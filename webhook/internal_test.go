@@ -118,7 +118,7 @@ func (c *silencedConn) Write(b []byte) (int, error) {
 // TestConnectionLost cuts a connection of HTTP/2. It does not take the requests after that one too.
 func TestConnectionLost(t *testing.T) {
 	defer func(before time.Duration) { pingAfter = before }(pingAfter)
-	pingAfter = 100 * time.Millisecond
+	pingAfter = 2 * time.Second
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	l := &silenced{Listener: server.Listener}
 	server.Listener, server.EnableHTTP2 = l, true
@@ -129,7 +129,7 @@ func TestConnectionLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := newClient(&settings{to: u})
-	client.Timeout = 10 * time.Second
+	client.Timeout = time.Minute
 	client.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	defer client.CloseIdleConnections()
 	post := func() error {

@@ -218,8 +218,8 @@ func TestSwitchingProtocols(t *testing.T) {
 		<-end
 		_ = conn.Close()
 	})
-	late := time.AfterFunc(10*time.Second, func() { close(end) })
-	err := post(t, &delayq.Delivery{}, webhook.To(r.URL), webhook.Timeout(time.Second))
+	late := time.AfterFunc(time.Minute, func() { close(end) })
+	err := post(t, &delayq.Delivery{}, webhook.To(r.URL), webhook.Timeout(10*time.Second))
 	if !late.Stop() {
 		t.Fatal("the worker waited for the receiver")
 	}

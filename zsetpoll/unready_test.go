@@ -85,9 +85,13 @@ func TestServerLoading(t *testing.T) {
 		testenv.Directive("loading-process-events-interval-bytes", "1024"))
 	client := server.Client(t)
 	q := open(t, client)
-	for i := range 2000 {
-		must(t, client.Set(ctx, fmt.Sprint("key", i), strings.Repeat("x", 1024), 0).Err())
-	}
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range 2000 {
+			p.Set(ctx, fmt.Sprint("key", i), strings.Repeat("x", 1024), 0)
+		}
+		return nil
+	})
+	must(t, err)
 	must(t, client.ConfigSet(ctx, "key-load-delay", "20000").Err()) // in microseconds
 	loaded := make(chan error, 1)
 	loader := server.Client(t, func(o *redis.Options) { o.ReadTimeout = patience; o.MaxRetries = -1 })

@@ -195,7 +195,7 @@ func TestBrokenPromisesAreNoticed(t *testing.T) {
 // A message that is later than its scene had patience for is handled in the next one.
 func TestMessageOfAnEarlierScene(t *testing.T) {
 	t.Parallel()
-	r := runOK(t, "demo", "--speed=20", "--patience=3s", "--url", newURL("broken-late"))
+	r := runOK(t, "demo", "--speed=20", "--patience=10s", "--url", newURL("broken-late"))
 	r.wantOutput(t, "review-03   worker A takes it", "review-03   worker B gets it")
 	r.wantSummary(t, "pushed 38 ", "dead 1 redriven 1 ", promisesKept)
 }

@@ -54,7 +54,7 @@ func TestRabbitMQ(t *testing.T) {
 // The demo lists at its beginning the scenes that this backend cannot play, and plays the rest.
 func TestDemoOnRabbitMQ(t *testing.T) {
 	t.Parallel()
-	r := runOK(t, "demo", "--speed=10", "--url", rabbitURL(t))
+	r := runOK(t, "demo", "--speed=10", "--patience=2m", "--url", rabbitURL(t)) // a broker may be silent for a minute
 	r.wantOutput(t, "It cannot cancel: ", "It cannot count all messages: ", "this backend cannot cancel", "timeout finds it answered")
 	r.wantSummary(t, "cancelled 0 ", "early 0 lost 0 duplicates 0 ")
 }

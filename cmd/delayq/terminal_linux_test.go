@@ -89,7 +89,7 @@ func TestPushShowsProgress(t *testing.T) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &ids, program
 	shown := shownOn(t, cmd, user, program)
 	go func() {
-		for range 100 {
+		for range 1200 {
 			if strings.Contains(shown.String(), "pushing") {
 				break
 			}

@@ -23,7 +23,7 @@ import (
 
 const (
 	axeVersion = "4.14.1"
-	patience   = time.Minute // for what must happen in the browser
+	patience   = 5 * time.Minute // for what must happen in the browser
 )
 
 // tab is one page of a browser, and what it complained of.

@@ -120,10 +120,10 @@ func changeEverything(b *tab, q delayq.Queue) {
 	b.see("4 of 4: 4 done")
 
 	b.open("/queues/orders")
-	before, err := q.Stats(b.t.Context())
-	must(b.t, err)
 	push(b.t, q, "now")
-	b.see(fmt.Sprintf("waits for a worker %d", before.Ready+1)) // the open page, by itself
+	now, err := q.Stats(b.t.Context())
+	must(b.t, err)
+	b.see(fmt.Sprintf("waits for a worker %d", now.Ready)) // the open page, by itself
 	b.typeIn("#for", "2h")
 	b.press(`form[action$="/pause"] button`)
 	b.see("Paused: no worker", "paused until")

@@ -222,7 +222,7 @@ func (f *full) javaReceives() {
 // leaseEnds lets leases end, and waits for one of their messages.
 func (f *full) leaseEnds() {
 	f.t.Helper()
-	held := f.receive(20, 30*time.Millisecond)
+	held := f.receive(20, time.Second)
 	for came := false; !came; {
 		ds := f.receive(500, time.Minute)
 		for _, d := range ds {

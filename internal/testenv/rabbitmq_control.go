@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // rabbitControl controls a broker.
@@ -72,7 +71,7 @@ func (r *localRabbit) tool(in, tool string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.Env, cmd.Stdin, cmd.WaitDelay = r.env(), strings.NewReader(in), time.Second
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = r.env(), strings.NewReader(in), patience // of what it leaves behind
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("running %s: %w\n%s", strings.Join(cmd.Args, " "), errors.Join(err, context.Cause(ctx)), out)

@@ -14,7 +14,7 @@ import (
 )
 
 // startTime bounds the start of a process. It takes about a second, on a busy machine many.
-const startTime = time.Minute
+const startTime = 3 * time.Minute
 
 // process is a Java process with a client of Redisson in it.
 type process struct {

@@ -164,6 +164,17 @@ func TestEachReceiveGetsItsLease(t *testing.T) {
 	}
 }
 
+// knowsScripts has a server know the scripts that hand out a message and give it back: to load one takes
+// two more round trips.
+func knowsScripts(t *testing.T, q backend.Queue) {
+	t.Helper()
+	push(t, q, 0, "earlier")
+	d := receive(t, q)
+	must(t, q.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
+	d = receive(t, q)
+	must(t, q.Ack(t.Context(), []backend.Lease{d.Lease()})...)
+}
+
 // A claim under way when its Receive ends brings messages that no worker wants. They are given back
 // untouched.
 func TestMessageOfAReceiveThatEnded(t *testing.T) {
@@ -172,6 +183,7 @@ func TestMessageOfAReceiveThatEnded(t *testing.T) {
 	client := server.Client(t)
 	client.AddHook(seen.hook())
 	q, other := redistest.Open(t, newBackend(t, client), t.Name()), redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
+	knowsScripts(t, other)
 	push(t, other, 0, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	seen.hold.Lock()
@@ -199,6 +211,7 @@ func TestCloseDuringAClaim(t *testing.T) {
 	client.AddHook(seen.hook())
 	b := newBackend(t, client)
 	q, other := redistest.Open(t, b, t.Name()), redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
+	knowsScripts(t, other)
 	push(t, other, 0, "a")
 	seen.hold.Lock()
 	done, closed := make(chan error, 1), make(chan error, 1)

@@ -190,11 +190,12 @@ func TestShares(t *testing.T) {
 		b := openAll(16)
 		q := open(t, b)
 		for _, limit := range []int{1, 2, 7, 100, 1000} {
-			const n = 400
-			for i := range n {
-				id := fmt.Sprint(limit, "-", i)
-				redistest.Must(t, q.Schedule(ctx, []backend.Message{{ID: id}})...)
+			n := min(400, 100*limit) // some hundred round trips
+			ms := make([]backend.Message, n)
+			for i := range ms {
+				ms[i].ID = fmt.Sprint(limit, "-", i)
 			}
+			redistest.Must(t, q.Schedule(ctx, ms)...)
 			for left := n; left > 0; {
 				ds, err := q.Receive(ctx, limit, time.Minute)
 				redistest.Must(t, err)

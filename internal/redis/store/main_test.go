@@ -44,7 +44,7 @@ func setup(t *testing.T) *bench {
 
 func on(t *testing.T, server *testenv.RedisServer) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, raw: server.Client(t), prefix: "test:{" + t.Name() + "}:"}
 	b.Store = b.with(b.raw)
