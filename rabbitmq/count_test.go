@@ -84,11 +84,11 @@ func TestDeadLettersOfABrokenReader(t *testing.T) {
 	url := shared(t)
 	ctx := deadline(t, patience)
 	q := open(t, url)
-	makeDead(ctx, t, q, 1)
 	for what, call := range map[string]func(context.Context, backend.Queue) error{
 		"Redrive":    func(ctx context.Context, q backend.Queue) error { return q.Redrive(ctx, []string{"dead-0"})[0] },
 		"DeleteDead": func(ctx context.Context, q backend.Queue) error { return q.DeleteDead(ctx, []string{"dead-0"})[0] },
 	} {
+		makeDead(ctx, t, q, 1)
 		reader := connection(t, url)
 		ch, err := reader.Channel()
 		must(t, err)
@@ -108,7 +108,7 @@ func TestDeadLettersOfABrokenReader(t *testing.T) {
 		must(t, reader.Close())
 		must(t, <-done)
 		if what == "Redrive" {
-			deadLetter(ctx, t, q, receiveOne(ctx, t, q, "dead-0"))
+			drain(ctx, t, q, 1)
 		}
 	}
 }

@@ -197,8 +197,8 @@ func TestNodeKilledUnderAHandler(t *testing.T) {
 			nodes := cluster.Nodes()
 			lost := nameOf(nodes[1])
 			q := openOnCluster(t, nodes, 1, "handler")
-			must(t, q.Schedule(t.Context(), message("held", 0))...)
-			held := receiveOne(t.Context(), t, q, "held")
+			must(t, q.Schedule(deadline(t, patience), message("held", 0))...)
+			held := receiveOne(deadline(t, patience), t, q, "held")
 			awaitNoConsumers(t, nodes[0])
 			nodes[1].Kill()
 			heal(cluster, lost)
@@ -206,7 +206,7 @@ func TestNodeKilledUnderAHandler(t *testing.T) {
 			if again.ID != "held" || again.Attempt != 2 {
 				t.Errorf("got %+v, want the second attempt of the message", again)
 			}
-			if err := q.Ack(t.Context(), leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
+			if err := q.Ack(deadline(t, patience), leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
 				t.Errorf("the ack of the lost message: %v, want ErrLeaseLost", err)
 			}
 		})

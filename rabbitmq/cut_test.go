@@ -87,7 +87,7 @@ func TestStaleAck(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	url, proxy := behindProxy(t, shared(t))
 	q := open(t, url)
-	must(t, q.Schedule(t.Context(), message("a", 0))...)
+	must(t, q.Schedule(deadline(t, patience), message("a", 0))...)
 	a := receiveOne(deadline(t, patience), t, q, "a")
 	proxy.Blackhole(true)
 	for what, call := range map[string]func(context.Context) error{

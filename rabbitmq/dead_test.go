@@ -49,7 +49,7 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 func TestManyDeadLetters(t *testing.T) {
 	t.Parallel()
 	const n = 3000
-	const within, latency = 100 * time.Second, 50 * time.Millisecond
+	const within, latency = 4 * time.Minute, 100 * time.Millisecond
 	direct := vhost(t)
 	makeDead(deadline(t, patience), t, open(t, direct, few), n)
 	url, far := behindProxy(t, direct)

@@ -205,7 +205,7 @@ func wantOnlyUnknown(t *testing.T, q backend.Queue, unknown map[string]bool) {
 			}
 			delete(unknown, d.ID)
 		}
-		ack(t.Context(), t, q, ds...)
+		ack(deadline(t, patience), t, q, ds...)
 	}
 }
 

@@ -172,7 +172,7 @@ const examinePause = time.Second
 func TestExaminePolicies(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := t.Context() // each policy has the patience of a test
+	ctx := deadline(t, 4*patience) // for several policies
 	at := freeAddr(t)
 	_, port, err := net.SplitHostPort(at)
 	must(t, err)
@@ -191,7 +191,7 @@ func TestExaminePolicies(t *testing.T) {
 	now, tries := "", 0
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("after %d tries for %s: %+v\n%s", tries, now, allExamined(context.WithoutCancel(ctx), t, url, rabbitmq.Management(at)),
+			t.Logf("after %d tries for %s: %+v\n%s", tries, now, allExamined(context.Background(), t, url, rabbitmq.Management(at)),
 				server.Ctl("list_queues", "-q", "-p", vhost, "name", "policy", "effective_policy_definition"))
 		}
 	})

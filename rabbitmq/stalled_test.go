@@ -24,7 +24,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	url, proxy := behindProxy(t, shared(t))
 	b := newBackend(t, url)
 	q := openOn(t, b, queueOf(t))
-	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
+	must(t, q.Schedule(deadline(t, patience), batch("m", 3, 0))...)
 	held := leases(receiveAll(deadline(t, patience), t, q, 3))
 	proxy.Blackhole(true)
 	for what, call := range map[string]func(context.Context) error{
@@ -136,7 +136,7 @@ func TestArgumentsAfterReturn(t *testing.T) {
 	t.Parallel()
 	url, proxy := behindProxy(t, shared(t))
 	q := open(t, url)
-	must(t, q.Schedule(t.Context(), batch("m", 2, 0))...)
+	must(t, q.Schedule(deadline(t, patience), batch("m", 2, 0))...)
 	held := receiveAll(deadline(t, patience), t, q, 2)
 	proxy.StallAfter(0)
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

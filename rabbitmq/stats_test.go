@@ -34,18 +34,18 @@ func TestStatsOverAMQP(t *testing.T) {
 	var empty backend.Stats
 	await(t, "the dead letters to be counted within a second", func() (counted bool) { // else they are unknown
 		var err error
-		empty, err = q.Stats(t.Context())
+		empty, err = q.Stats(deadline(t, patience))
 		must(t, err)
 		return empty.Dead != backend.Unknown
 	})
 	if empty != want {
 		t.Errorf("an empty queue has %+v; want %+v", empty, want)
 	}
-	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
-	must(t, q.Schedule(t.Context(), batch("later", 3, time.Hour))...)
+	must(t, q.Schedule(deadline(t, patience), batch("m", 3, 0))...)
+	must(t, q.Schedule(deadline(t, patience), batch("later", 3, time.Hour))...)
 	want.Ready = 3
 	await(t, "three ready messages", func() bool {
-		s, err := q.Stats(t.Context())
+		s, err := q.Stats(deadline(t, patience))
 		must(t, err)
 		return s == want
 	})
@@ -58,7 +58,7 @@ func TestStatsOverAMQP(t *testing.T) {
 	must(t, err)
 	want.Dead = backend.Unknown
 	began := time.Now()
-	if s, err := q.Stats(t.Context()); err != nil || s != want {
+	if s, err := q.Stats(deadline(t, patience)); err != nil || s != want {
 		t.Errorf("while another reads the dead letters: %+v, %v; want %+v", s, err, want)
 	}
 	if took := time.Since(began); took < time.Second/2 || took > 10*time.Second {

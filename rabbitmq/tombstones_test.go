@@ -269,10 +269,10 @@ func TestHoldsEnd(t *testing.T) {
 			"connection": func(backend.Queue, backend.Delivery) error { proxy.CloseAll(); return nil },
 			"close":      func(q backend.Queue, _ backend.Delivery) error { return q.Close() },
 			"nack": func(q backend.Queue, d backend.Delivery) error {
-				return errors.Join(q.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
+				return errors.Join(q.Nack(deadline(t, patience), []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
 			},
 			"lease": func(q backend.Queue, d backend.Delivery) error {
-				_, errs := q.Extend(t.Context(), []backend.Lease{d.Lease()}, 50*time.Millisecond)
+				_, errs := q.Extend(deadline(t, patience), []backend.Lease{d.Lease()}, 50*time.Millisecond)
 				return errors.Join(errs...)
 			},
 		} {
