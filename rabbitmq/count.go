@@ -14,7 +14,8 @@ import (
 const countsWithin = 250 * time.Millisecond
 
 // inspect returns how many messages of a queue wait, and how many subscriptions it has. Zeros that
-// took the broker as long as countsWithin may be false: inspect asks again, for up to refusedFor.
+// took the broker as long as countsWithin may be false: inspect asks again, for up to refusedFor. It
+// believes those that took half of it, since round trips vary on a busy machine.
 func inspect(ch *amqp.Channel, name string) (amqp.Queue, error) {
 	for end := time.Now().Add(refusedFor); ; {
 		began := time.Now()
@@ -23,7 +24,7 @@ func inspect(ch *amqp.Channel, name string) (amqp.Queue, error) {
 		switch {
 		case err != nil || q.Messages > 0 || q.Consumers > 0:
 			return q, err
-		case took < countsWithin || took-roundTrip(ch) < countsWithin*9/10: // far away, or a little busy
+		case took < countsWithin/2 || took-roundTrip(ch) < countsWithin/2: // quick, or only far away
 			return q, nil
 		case time.Now().After(end):
 			return q, fmt.Errorf("%w: the broker cannot count the messages of %s within %v", backend.ErrUnavailable, name, countsWithin)

@@ -328,7 +328,7 @@ func look(t *testing.T, ch *amqp.Channel, queue string) (q amqp.Queue) {
 		var err error
 		q, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		must(t, err)
-		return q.Messages > 0 || q.Consumers > 0 || time.Since(began) < 250*time.Millisecond
+		return q.Messages > 0 || q.Consumers > 0 || time.Since(began) < 200*time.Millisecond
 	})
 	return q
 }
