@@ -631,7 +631,8 @@ func endOfRiver(t *testing.T, c *river.Client[pgx.Tx], text string, within time.
 	inserted, err := c.Insert(t.Context(), riverEnd{Text: []byte(text)}, nil)
 	must(t, err)
 	await := func(within time.Duration, ok func(rivertype.JobState) bool) {
-		for end := time.Now().Add(within); !ok(state) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // a poll
+		// The sleep is the pause of a poll: River tells nobody when it has written a state.
+		for end := time.Now().Add(within); !ok(state) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			job, err := c.JobGet(t.Context(), inserted.Job.ID)
 			must(t, err)
 			state = job.State
